@@ -53,51 +53,36 @@ class AddsAndReturns(Adds):
         return super().forward(x), self.pe[:, : x.size(1)]
 
 
-class Returns(nn.Module):
+class Returns(Adds):
     """The module of Informer, which returns only the rows and ignores the values of x."""
-
-    def __init__(self, d=64, rows=700, skip=0):
-        super().__init__()
-        self.skip = skip
-        self.register_buffer("pe", table(rows, d).unsqueeze(0))
 
     def forward(self, x):
         return self.pe[:, self.skip : x.size(1) + self.skip]
 
 
-class Looks(nn.Module):
+class Looks(Adds):
     """A module that looks up positions in its table."""
 
-    def __init__(self, d=64, rows=700):
-        super().__init__()
-        self.register_buffer("pe", table(rows, d))
-
     def forward(self, position_ids):
-        return self.pe[position_ids]
+        return self.pe[0][position_ids]
 
 
-class Channels(nn.Module):
+class Channels(Adds):
     """A module of speech models, with channels before tokens."""
 
-    def __init__(self, d=64, rows=700):
-        super().__init__()
-        self.register_buffer("pe", table(rows, d))
-
     def forward(self, x):
-        return x + self.pe[: x.size(2)].T
+        return x + self.pe[0, : x.size(2)].T
 
 
-class ScaledPositions(nn.Module):
-    """A module of ESPnet, with a learned factor, and x times sqrt(d)."""
+class ScaledPositions(Adds):
+    """A module of ESPnet, with a learned factor, and x times sqrt(64)."""
 
-    def __init__(self, d=64, rows=700, alpha=1.0):
-        super().__init__()
+    def __init__(self, alpha=1.0):
+        super().__init__(persistent=False)
         self.alpha = nn.Parameter(torch.tensor(alpha))
-        self.d = d
-        self.register_buffer("pe", table(rows, d).unsqueeze(0), persistent=False)
 
     def forward(self, x):
-        return x * math.sqrt(self.d) + self.alpha * self.pe[:, : x.size(1)]
+        return x * 8 + self.alpha * self.pe[:, : x.size(1)]
 
 
 class Timestep(nn.Module):
@@ -114,13 +99,20 @@ class Timestep(nn.Module):
         return torch.cat((angles.sin(), angles.cos()), dim=-1)
 
 
-class Tables(nn.Module):
+class Frequencies(nn.Module):
+    """The buffer of modules with RoPE."""
+
+    def __init__(self, d=64, base=10000.0):
+        super().__init__()
+        self.register_buffer("inv_freq", 1 / base ** (torch.arange(0, d, 2).float() / d))
+
+
+class Tables(Frequencies):
     """The module of Llama in transformers. `halves`: dtype to which positions are rounded, or None."""
 
-    def __init__(self, d=64, base=10000.0, halves=None, persistent=False):
-        super().__init__()
+    def __init__(self, d=64, base=10000.0, halves=None):
+        super().__init__(d, base)
         self.halves = halves
-        self.register_buffer("inv_freq", 1 / base ** (torch.arange(0, d, 2).float() / d), persistent=persistent)
 
     def forward(self, x, position_ids):
         positions = position_ids.to(self.halves) if self.halves else position_ids
@@ -129,29 +121,18 @@ class Tables(nn.Module):
         return both.cos().to(x.dtype), both.sin().to(x.dtype)
 
 
-class RowsOfFrequencies(nn.Module):
-    """A module of Transformer-XL.
-
-    It returns rows of positions, but its buffer is called inv_freq, as in RoPE modules.
-    """
-
-    def __init__(self, d=64, skip=0):
-        super().__init__()
-        self.skip = skip
-        self.register_buffer("inv_freq", 1 / 10000 ** (torch.arange(0, d, 2).float() / d))
+class RowsOfFrequencies(Frequencies):
+    """A module of Transformer-XL, which returns rows, although its buffer is called inv_freq, as in RoPE modules."""
 
     def forward(self, pos_seq, bsz=None):
-        angles = torch.outer(pos_seq.float() + self.skip, self.inv_freq)
+        angles = torch.outer(pos_seq.float(), self.inv_freq)
         return torch.cat([angles.sin(), angles.cos()], dim=-1)[:, None, :]
 
 
-class Cached(nn.Module):
+class Cached(Frequencies):
     """A module of early GPT-NeoX code, which computes longer tables when it needs them."""
 
-    def __init__(self, d=64):
-        super().__init__()
-        self.register_buffer("inv_freq", 1 / 10000 ** (torch.arange(0, d, 2).float() / d))
-        self.max_seq_len_cached = 0
+    max_seq_len_cached = 0
 
     def forward(self, x, seq_len=None):
         if seq_len > self.max_seq_len_cached:
@@ -163,13 +144,12 @@ class Cached(nn.Module):
         return self.cos_cached[:, :, :seq_len], self.sin_cached[:, :, :seq_len]
 
 
-class Rotates(nn.Module):
+class Rotates(Frequencies):
     """A rotation of (batch, n, heads, d), as in torchtune, or of (batch, heads, n, d)."""
 
-    def __init__(self, d=64, heads_first=False, skip=0, layout="interleaved"):
+    def __init__(self, heads_first=False, skip=0, layout="interleaved"):
         super().__init__()
         self.heads_first, self.skip, self.layout = heads_first, skip, layout
-        self.register_buffer("inv_freq", 1 / 10000 ** (torch.arange(0, d, 2).float() / d))
 
     def forward(self, x):
         n = x.size(2 if self.heads_first else 1)
@@ -186,131 +166,138 @@ class Rotates(nn.Module):
 class Complex(nn.Module):
     """A module of the original Llama, which looks up complex numbers."""
 
-    def __init__(self, d=64, rows=700):
+    def __init__(self):
         super().__init__()
-        w = 1 / 10000 ** (torch.arange(0, d, 2).float() / d)
-        angles = torch.outer(torch.arange(rows).float(), w)
+        w = 1 / 10000 ** (torch.arange(0, 64, 2).float() / 64)
+        angles = torch.outer(torch.arange(700).float(), w)
         self.freqs_cis = torch.polar(torch.ones_like(angles), angles)
 
     def forward(self, input_pos):
         return self.freqs_cis[input_pos]
 
 
-def computed(model, *arguments, **options):
+def of_code(model, report):
     """Return the findings about values that a model computes, without findings about its buffers and parameters."""
     tensors = {name for name, _ in (*model.named_buffers(), *model.named_parameters())}
-    return [finding for finding in pf.check(model, *arguments, **options).findings if finding.name not in tensors]
+    return [finding for finding in report.findings if finding.name not in tensors]
 
 
+def computed(model, *arguments):
+    return of_code(model, pf.check(model, *arguments))
+
+
+INTERLEAVED = pf.Rotary(64, layout="interleaved")
+# keys: names of modules. Values: (class or function that makes the module, expected encoding, whether quick tests use it)
+# fmt: off
 RIGHT = {
-    "adds": Adds,
-    "adds, tokens first": functools.partial(Adds, batch_first=False),
-    "adds, x scaled": functools.partial(Adds, x_scale=8.0),
-    "adds, wide": functools.partial(Adds, 512, 5000),
-    "adds, not persistent": functools.partial(Adds, persistent=False),
-    "adds and returns": AddsAndReturns,
-    "returns": Returns,
-    "looks": Looks,
-    "channels": Channels,
-    "scaled": ScaledPositions,
-    "timestep": Timestep,
-    "timestep, shift 0": functools.partial(Timestep, below=32),
-    "tables": Tables,
-    "tables, other base": functools.partial(Tables, base=5e5),
-    "cached": Cached,
-    "rows of frequencies": RowsOfFrequencies,
-    "rotates": Rotates,
-    "rotates, heads first": functools.partial(Rotates, heads_first=True),
-    "rotates, half": functools.partial(Rotates, layout="half"),
-    "complex": Complex,
+    "adds": (Adds, pf.sinusoidal(64), True),
+    "adds, tokens first": (functools.partial(Adds, batch_first=False), pf.sinusoidal(64), True),
+    "adds, x scaled": (functools.partial(Adds, x_scale=8.0), pf.sinusoidal(64), False),
+    "adds, wide": (functools.partial(Adds, 512, 5000), pf.sinusoidal(512), False),
+    "adds, not persistent": (functools.partial(Adds, persistent=False), pf.sinusoidal(64), False),
+    "adds and returns": (AddsAndReturns, pf.sinusoidal(64), False),
+    "returns": (Returns, pf.sinusoidal(64), False),
+    "looks": (Looks, pf.sinusoidal(64), False),
+    "channels": (Channels, pf.sinusoidal(64), False),
+    "scaled": (ScaledPositions, pf.sinusoidal(64), False),
+    "timestep": (Timestep, "ddpm", True),
+    "timestep, shift 0": (functools.partial(Timestep, below=32), "transformer_xl", False),
+    "tables": (Tables, pf.Rotary(64), True),
+    "tables, other base": (functools.partial(Tables, base=5e5), pf.Rotary(64, base=5e5), False),
+    "cached": (Cached, pf.Rotary(64), False),
+    "rows of frequencies": (RowsOfFrequencies, "transformer_xl", False),
+    "rotates": (Rotates, INTERLEAVED, True),
+    "rotates, heads first": (functools.partial(Rotates, heads_first=True), INTERLEAVED, False),
+    "rotates, half": (functools.partial(Rotates, layout="half"), pf.Rotary(64), False),
+    "complex": (Complex, INTERLEAVED, False),
 }
-EXPECTED = {
-    "tables": pf.Rotary(64),
-    "tables, other base": pf.Rotary(64, base=5e5),
-    "cached": pf.Rotary(64),
-    "rotates": pf.Rotary(64, layout="interleaved"),
-    "rotates, heads first": pf.Rotary(64, layout="interleaved"),
-    "rotates, half": pf.Rotary(64),
-    "complex": pf.Rotary(64, layout="interleaved"),
-    "timestep": "ddpm",
-    "rows of frequencies": "transformer_xl",
-    "timestep, shift 0": "transformer_xl",
-    "adds, wide": pf.sinusoidal(512),
-}
+# fmt: on
 
 
-# modules that a quick run tests; tests of the other modules are slow
-QUICK = ("adds", "adds, tokens first", "timestep", "tables", "rotates")
-every_module = pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in RIGHT]
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        pytest.param(make, expected, marks=() if quick else pytest.mark.slow, id=name)
+        for name, (make, expected, quick) in RIGHT.items()
+    ],
 )
-
-
-@every_module
-def test_right_modules(name):
-    model = RIGHT[name]()
-    for arguments in ((), (EXPECTED.get(name, pf.sinusoidal(64)),)):
+def test_right_modules(make, expected):
+    """Correct modules are right, alone and compared with the expected encoding. `check` does not change a module."""
+    model = make().train()
+    model.calls = []
+    model.register_forward_hook(lambda *_: model.calls.append(1))
+    model.register_forward_pre_hook(lambda *_: model.calls.append(1))
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    before = copy.deepcopy({key: value for key, value in vars(model).items() if "hooks" not in key})
+    versions = [tensor._version for tensor in (*model.buffers(), *model.parameters())]
+    torch.manual_seed(3)
+    np.random.seed(4)
+    random.seed(5)
+    states = torch.get_rng_state(), np.random.get_state()[1], random.getstate()
+    for arguments in ((), (expected,)):
         report = pf.check(model, *arguments)
-        assert [finding.verdict for finding in computed(model, *arguments)] == ["right"], report
-        assert not [finding for finding in report.findings if finding.verdict == "wrong"], report
+        assert [finding.verdict for finding in of_code(model, report)] == ["right"], report
+        assert "wrong" not in {finding.verdict for finding in report.findings}, report
+    assert torch.equal(torch.get_rng_state(), states[0])
+    np.testing.assert_array_equal(np.random.get_state()[1], states[1])
+    assert random.getstate() == states[2]
+    assert model.training
+    assert model.calls == []
+    assert [tensor._version for tensor in (*model.buffers(), *model.parameters())] == versions
+    after = {key: value for key, value in vars(model).items() if "hooks" not in key}
+    assert after.keys() == before.keys()
+    for key, value in after.items():
+        if isinstance(value, torch.Tensor):
+            assert torch.equal(value, before[key])
+        elif key not in ("_buffers", "_parameters", "_modules"):
+            assert value == before[key], key
+    assert list(model._buffers) == list(before["_buffers"])
+    assert all(torch.equal(value, before["_buffers"][key]) for key, value in model._buffers.items())
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["adds", "adds, tokens first", "returns", "looks", "scaled", "rotates", "tables"])
+@pytest.mark.parametrize("name", ["adds", "returns", "looks", "scaled", "rotates", "tables"])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16], ids=str)
 def test_modules_in_other_types(name, dtype):
-    model = RIGHT[name]().to(dtype)
-    verdicts = {finding.verdict for finding in computed(model)}
-    frequencies = name in ("rotates", "tables") and dtype != torch.float64
-    assert verdicts == ({"wrong"} if frequencies else {"right"}), pf.check(model)
-    if frequencies:
-        assert {finding.fault for finding in pf.check(model).findings} == {"rounded"}
+    model = RIGHT[name][0]().to(dtype)
+    report = pf.check(model)
+    if name in ("rotates", "tables") and dtype != torch.float64:
+        assert {(finding.verdict, finding.fault) for finding in report.findings} == {("wrong", "rounded")}
+    else:
+        assert {finding.verdict for finding in of_code(model, report)} == {"right"}, report
 
 
+# keys: names of faulty modules. Values: (function that makes the module, expected encoding, expected fault, whether the
+# fault is found without the expected encoding; other faults may be intended)
+# fmt: off
 FAULTS = {
-    "one row too far": ("start", functools.partial(Adds, skip=1)),
-    "one row too far, tokens first": ("start", functools.partial(Adds, skip=1, batch_first=False)),
-    "returns one row too far": ("start", functools.partial(Returns, skip=1)),
-    "positions from 1": ("start", functools.partial(Adds, first=1)),
-    "scaled rows": ("amplitude", functools.partial(Adds, scale=8.0)),
-    "a learnt factor": ("amplitude", functools.partial(ScaledPositions, alpha=0.9)),
-    "d/2 below": ("exponent", functools.partial(Timestep, below=31)),
-    "positions in bfloat16": ("rounded", functools.partial(Tables, halves=torch.bfloat16)),
-    "positions in float16": ("rounded", functools.partial(Tables, halves=torch.float16)),
-    "other base": ("base", functools.partial(Tables, base=5e5)),
-    "rotates one too far": ("start", functools.partial(Rotates, skip=1, layout="half")),
-    "other layout": ("layout", Rotates),
+    "one row too far": (functools.partial(Adds, skip=1), pf.sinusoidal(64), "start", True),
+    "tokens first": (functools.partial(Adds, skip=1, batch_first=False), pf.sinusoidal(64), "start", True),
+    "returns one row too far": (functools.partial(Returns, skip=1), pf.sinusoidal(64), "start", True),
+    "positions from 1": (functools.partial(Adds, first=1), pf.sinusoidal(64), "start", False),
+    "scaled rows": (functools.partial(Adds, scale=8.0), pf.sinusoidal(64), "amplitude", True),
+    "a learnt factor": (functools.partial(ScaledPositions, alpha=0.9), pf.sinusoidal(64), "amplitude", True),
+    "d/2 below": (functools.partial(Timestep, below=31), pf.sinusoidal(64, layout="concatenated"), "exponent", False),
+    "positions in bfloat16": (functools.partial(Tables, halves=torch.bfloat16), pf.Rotary(64), "rounded", True),
+    "positions in float16": (functools.partial(Tables, halves=torch.float16), pf.Rotary(64), "rounded", False),
+    "other base": (functools.partial(Tables, base=5e5), pf.Rotary(64), "base", False),
+    "rotates one too far": (functools.partial(Rotates, skip=1, layout="half"), pf.Rotary(64), "start", True),
+    "other layout": (Rotates, pf.Rotary(64), "layout", False),
 }
-EXPECTED_OF_FAULTS = {
-    "d/2 below": pf.sinusoidal(64, layout="concatenated"),
-    **dict.fromkeys(
-        ("positions in bfloat16", "positions in float16", "other base", "rotates one too far", "other layout"),
-        pf.Rotary(64),
-    ),
-}
+# fmt: on
 
 
-# faults that may be intended, so their verdict is "unknown" unless the expected encoding is given
-UNKNOWN_ALONE = {"positions from 1", "d/2 below", "positions in float16", "other base", "other layout"}
-
-
-@pytest.mark.parametrize("name", FAULTS)
-def test_faults_of_modules(name):
-    fault, make = FAULTS[name]
+@pytest.mark.parametrize(("make", "expected", "fault", "found_alone"), FAULTS.values(), ids=FAULTS)
+def test_faults_of_modules(make, expected, fault, found_alone):
     model = make()
-    expected = EXPECTED_OF_FAULTS.get(name, pf.sinusoidal(64))
     assert [(finding.verdict, finding.fault) for finding in computed(model, expected)] == [("wrong", fault)]
-    with pytest.raises(AssertionError, match=fault):
-        assert_right(model, expected)
-
-
-@pytest.mark.parametrize("name", [name for name in FAULTS if name not in UNKNOWN_ALONE])
-def test_a_forward_that_disagrees_with_its_own_buffer(name):
-    fault, make = FAULTS[name]
-    report = pf.check(make())
-    buffers = [finding for finding in report.findings if "computed" not in finding.is_]
-    assert {finding.verdict for finding in buffers if finding.name != "alpha"} == {"right"}
-    assert [(finding.verdict, finding.fault) for finding in computed(make())] == [("wrong", fault)], report
+    if found_alone:
+        # the buffers are right, but the values that the module computes disagree with them
+        report = pf.check(model)
+        stored = [finding for finding in report.findings if "computed" not in finding.is_ and finding.name != "alpha"]
+        assert {finding.verdict for finding in stored} == {"right"}, report
+        assert [(finding.verdict, finding.fault) for finding in of_code(model, report)] == [("wrong", fault)], report
 
 
 def test_modules_of_a_model():
@@ -379,9 +366,7 @@ def test_modules_next_to_a_model_of_transformers():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("d", [32, 64, 128, 320])
-@pytest.mark.parametrize("flip", [True, False])
-@pytest.mark.parametrize("shift", [0, 1])
+@pytest.mark.parametrize(("d", "flip", "shift"), [(32, True, 0), (320, False, 1)])
 def test_timesteps_of_diffusers(d, flip, shift):
     optional("diffusers")
     from diffusers.models.embeddings import SinusoidalPositionalEmbedding, Timesteps
@@ -394,9 +379,8 @@ def test_timesteps_of_diffusers(d, flip, shift):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dim", [32, 64, 128])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
-def test_rotary_of_torchtune(dim, dtype):
+def test_rotary_of_torchtune():
+    dim = 64
     theirs = program("torchtune", "torchtune/modules/position_embeddings.py").RotaryPositionalEmbeddings(dim, 3000)
     expected = pf.Rotary(dim, layout="interleaved")
     assert_right(theirs)
@@ -404,7 +388,7 @@ def test_rotary_of_torchtune(dim, dtype):
     assert_right(theirs, {"model_type": "gptj", "n_embd": 4 * dim, "n_head": 4, "rotary_dim": dim})
     assert [finding.fault for finding in computed(theirs, pf.Rotary(dim))] == ["layout"]
     # tables in 16 bits are right if they were rounded only once
-    assert [finding.verdict for finding in computed(theirs.to(dtype), expected)] == ["right"]
+    assert [finding.verdict for finding in computed(theirs.to(torch.bfloat16), expected)] == ["right"]
 
 
 @pytest.mark.slow
@@ -436,14 +420,13 @@ class PositionalRaises(nn.Module):
         raise RuntimeError("not\nhere")
 
 
-class PositionalEncoder(nn.Module):
+class PositionalEncoder(Adds):
     def __init__(self):
         super().__init__()
-        self.register_buffer("pe", table(300, 64))
         self.layer = nn.Linear(64, 64)
 
     def forward(self, x):
-        return self.layer(x + self.pe[: x.size(1)])
+        return self.layer(x + self.pe[:, : x.size(1)])
 
 
 class NotFinite(Adds):
@@ -497,39 +480,3 @@ def test_rows_that_are_not_finite_are_wrong():
     model = Adds()
     model.pe[:, 20] = math.nan
     assert [(finding.verdict, finding.fault) for finding in computed(model, pf.sinusoidal(64))] == [("wrong", "values")]
-
-
-# ---- check does not change modules ----------------------------------------------------------------------------------
-
-
-@every_module
-def test_nothing_of_a_module_changes(name):
-    model = RIGHT[name]().train()
-    model.calls = []
-    model.register_forward_hook(lambda *_: model.calls.append(1))
-    model.register_forward_pre_hook(lambda *_: model.calls.append(1))
-    for parameter in model.parameters():
-        parameter.grad = torch.ones_like(parameter)
-    before = copy.deepcopy({key: value for key, value in vars(model).items() if "hooks" not in key})
-    versions = [tensor._version for tensor in (*model.buffers(), *model.parameters())]
-    torch.manual_seed(3)
-    np.random.seed(4)
-    random.seed(5)
-    states = torch.get_rng_state(), np.random.get_state()[1], random.getstate()
-    pf.check(model)
-    pf.check(model, EXPECTED.get(name, pf.sinusoidal(64)))
-    assert torch.equal(torch.get_rng_state(), states[0])
-    np.testing.assert_array_equal(np.random.get_state()[1], states[1])
-    assert random.getstate() == states[2]
-    assert model.training
-    assert model.calls == []
-    assert [tensor._version for tensor in (*model.buffers(), *model.parameters())] == versions
-    after = {key: value for key, value in vars(model).items() if "hooks" not in key}
-    assert after.keys() == before.keys()
-    for key, value in after.items():
-        if isinstance(value, torch.Tensor):
-            assert torch.equal(value, before[key])
-        elif key not in ("_buffers", "_parameters", "_modules"):
-            assert value == before[key], key
-    assert list(model._buffers) == list(before["_buffers"])
-    assert all(torch.equal(value, before["_buffers"][key]) for key, value in model._buffers.items())

@@ -63,8 +63,9 @@ class Style(NamedTuple):
         return self.columns(np.sin(angles), np.cos(others))
 
 
-def through(half: Any, values: Any, dtype: Any) -> np.ndarray:
-    return np.asarray(values, np.float32).astype(half).astype(dtype)
+def through(half: Any, values: Any) -> np.ndarray:
+    """Return values of any type, rounded to 16 bits."""
+    return np.asarray(values, np.float32).astype(half).astype(np.float64)
 
 
 def of_exponents(exponents: Callable[[Style], Any], of_cosines: Callable[[Style], Any] | None = None) -> Any:
@@ -86,7 +87,7 @@ def of_rows(change: Callable[[np.ndarray, np.ndarray, Style], np.ndarray]) -> An
 def of_angles(change: Callable[[np.ndarray], np.ndarray]) -> Any:
     def fault(style: Style) -> Any:
         def f(p: Any) -> np.ndarray:
-            angles = change(style.angles(p))
+            angles = change(style.angles(p)).astype(style.dtype)
             return style.columns(np.sin(angles), np.cos(angles))
 
         return f
@@ -99,18 +100,12 @@ def other(**changes: Any) -> Any:
 
 
 def without_row(number: int) -> Any:
-    def change(rows: np.ndarray, p: np.ndarray, style: Style) -> np.ndarray:
-        return np.where((p == number)[:, None], 0, rows)
-
-    return of_rows(change)
+    return of_rows(lambda rows, p, style: np.where((p == number)[:, None], 0, rows))
 
 
 def alike(function: Any) -> Any:
-    return (
-        of_angles(lambda angles: angles)
-        if function is None
-        else lambda style: lambda p: style.columns(function(style.angles(p)), function(style.angles(p)))
-    )
+    """Return a fault that uses one function for the columns of sines and of cosines."""
+    return lambda style: lambda p: style.columns(function(style.angles(p)), function(style.angles(p)))
 
 
 # keys: names of cases. Values: (fault that the report must name, program).
@@ -174,23 +169,13 @@ SINUSOIDAL_FAULTS: dict[str, tuple[str, Callable[[Style], Any]]] = {
 for half in HALVES:
     name = np.dtype(half).name
     SINUSOIDAL_FAULTS |= {
-        f"positions in {name}": (
-            "rounded",
-            lambda s, half=half: lambda p: s.rows(through(half, p, s.dtype)),
-        ),
-        f"frequencies in {name}": (
-            "rounded",
-            lambda s, half=half: lambda p: s.rows(p, through(half, s.frequencies, s.dtype)),
-        ),
-        f"angles in {name}": (
-            "rounded",
-            lambda s, half=half: of_angles(lambda a: through(half, a, s.dtype))(s),
-        ),
+        f"positions in {name}": ("rounded", of_positions(lambda p, half=half: through(half, p))),
+        f"frequencies in {name}": ("rounded", lambda s, half=half: lambda p: s.rows(p, through(half, s.frequencies))),
+        f"angles in {name}": ("rounded", of_angles(lambda angles, half=half: through(half, angles))),
     }
 
 STYLES = {
     "paper": Style(64),
-    "paper, float32": Style(128, dtype=np.float32),
     "wide": Style(512, dtype=np.float32),
     "halves": Style(64, "concatenated"),
     "whisper": Style(96, "concatenated", shift=1.0),
@@ -204,13 +189,8 @@ STYLES = {
 
 # ---- rotary encodings -----------------------------------------------------------------------------------------------
 
-LLAMA3 = {
-    "rope_type": "llama3",
-    "factor": 8.0,
-    "low_freq_factor": 1.0,
-    "high_freq_factor": 4.0,
-    "original_max_position_embeddings": 8192,
-}
+LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+          "original_max_position_embeddings": 8192}  # fmt: skip
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 4096}
 LINEAR = {"rope_type": "linear", "factor": 4.0}
 ROTARIES = {
@@ -240,9 +220,12 @@ class Turns(NamedTuple):
         plain = pf.Rotary(dim, base=base).frequencies
         return base ** -np.asarray(exponents) * (self.rotary.frequencies / plain)
 
-    def tables(self, p: Any, frequencies: Any = None, factor: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+    def angles(self, p: Any, frequencies: Any = None) -> np.ndarray:
         frequencies = self.rotary.frequencies if frequencies is None else frequencies
-        angles = np.asarray(p).astype(self.dtype)[:, None] * frequencies.astype(self.dtype)
+        return np.asarray(p).astype(self.dtype)[:, None] * frequencies.astype(self.dtype)
+
+    def tables(self, p: Any, frequencies: Any = None, factor: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+        angles = self.angles(p, frequencies)
         size = self.dtype(factor * self.rotary.attention_factor)
         return size * np.cos(angles), size * np.sin(angles)
 
@@ -258,7 +241,7 @@ class Turns(NamedTuple):
 def of_angles_of(change: Callable[[np.ndarray], np.ndarray]) -> Any:
     def fault(turns: Turns) -> Any:
         def f(p: Any) -> tuple[np.ndarray, np.ndarray]:
-            angles = change(np.asarray(p).astype(turns.dtype)[:, None] * turns.rotary.frequencies.astype(turns.dtype))
+            angles = change(turns.angles(p)).astype(turns.dtype)
             size = turns.rotary.attention_factor
             return size * np.cos(angles), size * np.sin(angles)
 
@@ -299,31 +282,18 @@ TABLE_FAULTS: dict[str, tuple[str, Callable[[Turns], Any]]] = {
     "attention factor": ("scaling", lambda t: lambda p: t.tables(p, factor=1.25)),
     "positions divided by 8": ("scaling", at(lambda p: p / 8)),
 }
-# fmt: on
 for half in HALVES:
     name = np.dtype(half).name
     TABLE_FAULTS |= {
-        f"positions in {name}": ("rounded", lambda t, half=half: lambda p: t.tables(through(half, p, t.dtype))),
-        f"frequencies in {name}": (
-            "rounded",
-            lambda t, half=half: lambda p: t.tables(p, through(half, t.rotary.frequencies, t.dtype)),
-        ),
-        f"angles in {name}": ("rounded", lambda t, half=half: of_angles_of(lambda a: through(half, a, t.dtype))(t)),
+        f"positions in {name}": ("rounded", at(lambda p, half=half: through(half, p))),
+        f"frequencies in {name}": ("rounded", lambda t, half=half: lambda p: t.tables(p, through(half, t.rotary.frequencies))),
+        f"angles in {name}": ("rounded", of_angles_of(lambda angles, half=half: through(half, angles))),
     }
 SCALED_FAULTS: dict[str, tuple[str, Callable[[Turns], Any]]] = {
-    "without the scaling": (
-        "scaling",
-        lambda t: lambda p: t.tables(p, pf.Rotary(t.rotary.rotary_dim, base=t.rotary.base).frequencies),
-    ),
-    "the scaling twice": (
-        "scaling",
-        lambda t: (
-            lambda p: t.tables(
-                p, t.rotary.frequencies**2 / pf.Rotary(t.rotary.rotary_dim, base=t.rotary.base).frequencies
-            )
-        ),
-    ),
+    "without the scaling": ("scaling", lambda t: lambda p: t.tables(p, _like(t.rotary, scaling=None).frequencies)),
+    "the scaling twice": ("scaling", lambda t: lambda p: t.tables(p, t.rotary.frequencies**2 / _like(t.rotary, scaling=None).frequencies)),
 }
+# fmt: on
 
 
 def _like(rotary: pf.Rotary, **changes: Any) -> pf.Rotary:
