@@ -23,8 +23,8 @@ PLACES |= {"linspace": lambda first, last, count: np.linspace(first, last, int(c
 RNG = np.random.default_rng(20)
 WEIGHTS, MATRIX = RNG.normal(size=5), RNG.normal(size=(5, 2))
 SLIDING = [{}, {"layer_type": "sliding_attention"}]
-# keys: presets that need other arguments than 24 columns. Values: arguments of calls. Each formula of a preset gives the
-# frequencies of one of these calls.
+# keys: presets that need other arguments than 24 columns. Values: arguments of calls. Each formula of a preset gives
+# the frequencies of one of these calls.
 CALLS = {
     "alphafold3": [{"weights": WEIGHTS, "biases": WEIGHTS}],
     "diffusers_2d": [{"embed_dim": 24, "grid_size": 8, "base_size": 6, "interpolation_scale": 3.0}],

@@ -4,6 +4,7 @@ values in the sources' own tests. test_source_programs.py tests presets whose pr
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from posenc_fast import presets
 from support.optional import optional
@@ -11,6 +12,7 @@ from support.optional import optional
 TWO_PI = 2 * np.pi
 
 
+@pytest.mark.slow
 def test_random_kitchen_sinks_of_scikit_learn(rng):
     """`rbf_sampler` returns the values of scikit-learn's RBFSampler. Each column of x is an axis."""
     sampler = optional("sklearn.kernel_approximation").RBFSampler(gamma=0.3, n_components=40, random_state=7)
@@ -20,6 +22,7 @@ def test_random_kitchen_sinks_of_scikit_learn(rng):
     np.testing.assert_allclose(made.encode(x, dtype=np.float64), expected, rtol=0, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_constants_of_alphafold3():
     """Draw the constants by jax, as the source did. Compare the first ones with the source, and rows with a formula."""
     jax = optional("jax")
