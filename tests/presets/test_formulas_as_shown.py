@@ -13,7 +13,6 @@ import re
 import numpy as np
 import pytest
 
-import posenc_fast as pf
 from posenc_fast import presets
 from posenc_fast.presets._registry import FACTS, REGISTERED
 from support.checkout import checkout
@@ -27,6 +26,7 @@ SLIDING = [{}, {"layer_type": "sliding_attention"}]
 # the frequencies of one of these calls.
 CALLS = {
     "alphafold3": [{"weights": WEIGHTS, "biases": WEIGHTS}],
+    **{name: [{"factor": 1.0}] for name in presets.names() if "divided by factor" in FACTS[name].frequency},
     "diffusers_2d": [{"embed_dim": 24, "grid_size": 8, "base_size": 6, "interpolation_scale": 3.0}],
     "diffusers_3d": [{"embed_dim": 48, "spatial_interpolation_scale": 2.0, "temporal_interpolation_scale": 3.0}],
     "edm": [{}, {"endpoint": True}],
@@ -90,21 +90,6 @@ def built(name, arguments):
     return build(**arguments), bound.arguments
 
 
-def frequencies_of(value):
-    """Return the distinct nonzero frequencies of each axis, then those of all axes together."""
-    rates = value.frequencies
-    if isinstance(value, pf.Rotary) and rates.ndim == 1:
-        axes = np.array(value._settings.axes or [0] * len(rates))
-        rates = np.where(axes[:, np.newaxis] == np.arange(axes.max() + 1), rates[:, np.newaxis], 0)
-    rates = rates.reshape(len(rates), -1)
-    return [distinct(rates[:, a]) for a in range(rates.shape[1])], distinct(rates)
-
-
-def distinct(rates):
-    rates = np.asarray(rates, np.float64)
-    return np.unique(rates[rates != 0])
-
-
 def expressions(text, names, monkeypatch):
     """Return the text of a fact with its formulas as Python expressions between dollar signs."""
     monkeypatch.syspath_prepend(checkout() / "docs")
@@ -161,33 +146,16 @@ def value_of(formula, scope):
 
 
 def values_of(formula, scope, count):
-    """Return the values of a formula: those of its linspace, weights or matrix, or else the first `count` values.
-
-    If the formula contains a matrix, return a column for each axis.
-    """
-    if "linspace" in formula:
-        return np.asarray(value_of(formula, scope))
+    """Return all values of a formula that contains a linspace or an array, or else its first `count` values."""
+    if "linspace" in formula or "[" in formula:
+        return np.ravel(value_of(re.sub(r"\[.*\]", "", formula), scope))
     first = scope.get("min_deg", 0)
-    steps = range(len(scope["weights"])) if "weights" in scope else range(first, first + count)
-    steps = range(scope["gaussian_matrix"].shape[1]) if "gaussian" in formula else steps
-    return np.array([value_of(formula, {"c": step, "k": step} | scope | {"i": step}) for step in steps])
-
-
-def fits(rates, values, name, arguments):
-    """Return whether frequencies equal the values of a formula.
-
-    If the preset divides some frequencies by a factor, frequencies may be smaller than the values by up to this factor.
-    """
-    if "divided by factor" in FACTS[name].frequency:
-        rates, values = rates[::-1], np.sort(values)[::-1]
-        inside = (rates <= values * (1 + 1e-12)) & (rates >= values / arguments["factor"] * (1 - 1e-12))
-        return inside.all() and np.isclose([rates[0], rates[-1]], [values[0], values[-1] / arguments["factor"]]).all()
-    values = distinct(values)
-    return values.shape == rates.shape and np.allclose(values, rates, rtol=1e-12, atol=0)
+    return np.array([value_of(formula, scope | dict.fromkeys("ick", float(first + i))) for i in range(count)])
 
 
 @pytest.mark.parametrize("name", presets.names())
 def test_formulas_are_the_frequencies(name, monkeypatch):
+    """Each frequency of a preset is a value of one of its formulas, and each formula has such values."""
     if name in WITHOUT:
         assert "$" not in expressions(FACTS[name].frequency, ["weights"], monkeypatch)
         return
@@ -195,24 +163,16 @@ def test_formulas_are_the_frequencies(name, monkeypatch):
     for call in CALLS.get(name, [{}]):
         value, arguments = built(name, call)
         formulas, names = read(name, arguments, monkeypatch)
-        by_axis, together = frequencies_of(value)
-        scopes = [dict(zip(names, values, strict=True)) for values in itertools.product(*names.values())]
-
-        def match(rates, axis, formulas=formulas, scopes=scopes, arguments=arguments):
-            for formula, scope in itertools.product(formulas, scopes):
-                values = values_of(formula, scope, len(rates) + (name == "wavegrad_swapped"))
-                values = values if values.ndim == 1 else values[:, axis]
-                if fits(rates, values, name, arguments):
-                    used.add(formula)
-                    return True
-            return False
-
-        axes = [match(rates, axis) for axis, rates in enumerate(by_axis)]
-        # a formula gives the frequencies of each axis, or the frequencies of all axes together
-        assert all(axes) or match(together, 0) or name == "space2vec_theory", f"{FACTS[name].frequency}: {call}"
-    if name == "space2vec_theory":
-        lengths = np.linalg.norm(value.frequencies, axis=1)
-        assert match(np.unique([float(f"{length:.13g}") for length in lengths]), 0)
+        rates = np.asarray(value.frequencies, np.float64)
+        # the frequencies of space2vec_theory are vectors, whose lengths the formula gives
+        rates = np.linalg.norm(rates, axis=1) if name == "space2vec_theory" else rates[rates != 0]
+        found = np.zeros(len(rates), bool)
+        for formula, numbers in itertools.product(formulas, itertools.product(*names.values())):
+            values = values_of(formula, dict(zip(names, numbers, strict=True)), len(rates))
+            equal = np.isclose(rates[:, np.newaxis], values, rtol=1e-12, atol=0).any(axis=1)
+            used |= {formula} if equal.any() else set()
+            found |= equal
+        assert found.all(), f"{FACTS[name].frequency}: {call}"
     assert used == set(formulas), f"no call has the frequencies of {set(formulas) - used}"
 
 
