@@ -12,7 +12,7 @@ from support.guarded import Arena
 pytestmark = pytest.mark.skipif(_backend.kernel is None, reason="the kernel is not built")
 KINDS = {"float64": (0, np.float64), "float32": (1, np.float32), "float16": (2, np.float16), "bfloat16": (3, np.uint16)}
 HALF, INTERLEAVED = 0, 1
-X, OUT = Arena(1 << 19), Arena(1 << 19)
+X, OUT = Arena(1 << 16), Arena(1 << 16)
 levels = pytest.mark.parametrize("level", range(len(pf.isa_levels())), ids=pf.isa_levels())
 kinds = pytest.mark.parametrize("kind", KINDS)
 layouts = pytest.mark.parametrize("layout", [HALF, INTERLEAVED], ids=["half", "interleaved"])
