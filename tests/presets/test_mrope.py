@@ -146,6 +146,13 @@ def test_a_video_with_its_sound_has_one_clock(model, same):
     assert deltas.tolist() == [end + same + 2 - len(ids)]
 
 
+def test_audio_without_a_video_counts_like_text():
+    ids = [1, 151652, IMAGE, 151653, 151647, AUDIO, AUDIO, 151648, 1]
+    where, deltas = positions.mrope(ids, "qwen2_5_omni", image_grid_thw=[[1, 2, 2]])
+    assert where.tolist() == [list(range(9))] * 3
+    assert deltas.tolist() == [0]
+
+
 def test_a_config_has_ids_and_sizes_of_its_own():
     config = {"model_type": "qwen3_vl", "image_token_id": 1, "video_token_id": 2}
     config["vision_config"] = {"spatial_merge_size": 1}

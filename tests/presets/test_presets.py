@@ -179,6 +179,9 @@ def test_facts_are_those_of_the_function(family):
         document = inspect.getdoc(build)
         for section in ("Parameters", "Returns", "Raises", "Notes", "References"):
             assert f"\n{section}\n{'-' * len(section)}\n" in document, name
+        words = " ".join(document.split())
+        assert (f"differs from {facts.original}: " in words) == bool(facts.differs), name
+        assert ("the same function in: " in words) == bool(facts.also), name
         for parameter in parameters:
             assert re.search(rf"^(\w+, )*{parameter.name}(, \w+)* : ", document, re.MULTILINE), name
 
