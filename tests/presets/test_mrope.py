@@ -12,7 +12,7 @@ import pytest
 
 import posenc_fast as pf
 from posenc_fast.presets import positions
-from posenc_fast.presets._multimodal import FAMILIES, REFUSED
+from posenc_fast.presets._multimodal import FAMILIES, REFUSED, family_of
 from support.optional import optional
 
 IMAGE, VIDEO, AUDIO = 151655, 151656, 151646
@@ -161,6 +161,12 @@ def test_a_config_has_ids_and_sizes_of_its_own():
     where, _ = positions.mrope(types, config, image_grid_thw=[[1, 1, 2]])
     assert where.tolist() == [[0, 1, 1, 3], [0, 1, 1, 3], [0, 1, 2, 3]]
     assert where.dtype == np.int32
+
+
+def test_only_models_that_merge_frames_read_the_key_temporal_merge_size():
+    for model, merged in (("qwen2_vl", 1), ("ernie4_5_vl_moe", 3)):
+        config = {"model_type": model, "vision_config": {"temporal_merge_size": 3}}
+        assert family_of(config).frame_merge == merged
 
 
 def test_frames_of_glm_are_images_between_its_marks():
