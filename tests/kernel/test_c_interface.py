@@ -209,6 +209,21 @@ def test_eight_threads_have_the_bits_of_one():
 # ---- errors ---------------------------------------------------------------------------------------------------------
 
 
+ARGUMENTS = {
+    "table": "value start rows type out out_row scratch scratch_size",
+    "encode": "value positions rows type out out_row scratch scratch_size",
+    "encode_int64": "value positions rows type out out_row scratch scratch_size",
+    "add": "value start x_scale batches rows type x x_batch x_row out out_batch out_row scratch scratch_size",
+    "angles": "value start rows type out scratch scratch_size",
+    "angles_at": "value positions rows type out scratch scratch_size",
+    "rotate": "value angles type shape x x_strides out out_strides scratch scratch_size",
+}
+FUNCTIONS = tuple(ARGUMENTS)
+# functions of an encoding; the others are functions of a rotary
+ENCODING = FUNCTIONS[:4]
+MOST = 2**63 - 1
+
+
 class Calls:
     """Call a function of the interface with valid arguments, except for those that a test replaces.
 
@@ -231,30 +246,13 @@ class Calls:
         self.lengths[name][axis] = value
 
     def arguments(self, function):
-        scratch = {"scratch": c.address(self.scratch), "scratch_size": len(self.scratch)}
-        out = {"out": c.address(self.memory), "out_row": 24}
-        e, rows = {"value": self.encoding.pointer}, {"rows": 10, "type": 1}
-        if function == "table":
-            return e | {"start": 0} | rows | out | scratch
-        if function in ("encode", "encode_int64"):
-            return e | {"positions": c.address(self.positions)} | rows | out | scratch
-        if function == "add":
-            x = {"x": c.address(self.x), "x_batch": 240, "x_row": 24}
-            places = {"out": c.address(self.memory), "out_batch": 240, "out_row": 24}
-            return e | {"start": 0, "x_scale": 1.0, "batches": 2} | rows | x | places | scratch
-        r = {"value": self.rotary.pointer}
-        if function == "angles":
-            return r | {"start": 0} | rows | {"out": c.address(self.memory)} | scratch
-        if function == "angles_at":
-            return r | {"positions": c.address(self.positions)} | rows | {"out": c.address(self.memory)} | scratch
-        places = {
-            "shape": c.address(self.lengths["shape"]),
-            "x": c.address(self.x),
-            "x_strides": c.address(self.lengths["x_strides"]),
-            "out": c.address(self.memory),
-            "out_strides": c.address(self.lengths["out_strides"]),
-        }
-        return r | {"angles": c.address(self.angles), "type": 1} | places | scratch
+        pointers = {name: c.address(getattr(self, name)) for name in ("x", "positions", "angles")}
+        pointers |= {name: c.address(array) for name, array in self.lengths.items()}
+        pointers |= {"out": c.address(self.memory), "scratch": c.address(self.scratch)}
+        pointers["value"] = (self.encoding if function in ENCODING else self.rotary).pointer
+        numbers = {"start": 0, "rows": 10, "type": 1, "x_scale": 1.0, "batches": 2, "scratch_size": len(self.scratch)}
+        numbers |= {"x_batch": 240, "x_row": 24, "out_batch": 240, "out_row": 24}
+        return {name: (pointers | numbers)[name] for name in ARGUMENTS[function].split()}
 
     def __call__(self, function, **changes):
         arguments = self.arguments(function)
@@ -268,10 +266,6 @@ class Calls:
 @pytest.fixture
 def calls():
     return Calls()
-
-
-FUNCTIONS = ("table", "encode", "encode_int64", "add", "angles", "angles_at", "rotate")
-MOST = 2**63 - 1
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -290,15 +284,9 @@ def test_null(calls, function):
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_type(calls, function):
-    for kind in (-1, 4, 2**31 - 1):
-        assert calls(function, type=kind) == "type", kind
-
-
-@pytest.mark.parametrize("function", FUNCTIONS)
 def test_too_little_scratch(calls, function):
     functions = c.api()
-    if function in ("table", "encode", "encode_int64", "add"):
+    if function in ENCODING:
         needed = functions.scratch(calls.encoding.pointer)
     else:
         needed = functions.rotary_scratch(calls.rotary.pointer, 10)
@@ -310,7 +298,7 @@ def test_too_little_scratch(calls, function):
         assert calls(function, scratch_size=needed) == "ok"
 
 
-@pytest.mark.parametrize("function", ["table", "encode", "encode_int64", "add"])
+@pytest.mark.parametrize("function", ENCODING)
 def test_scratch_before_the_result(calls, function):
     size = c.api().scratch(calls.encoding.pointer)
     out = c.address(calls.scratch) + (size + 64) // 64 * 64
@@ -318,43 +306,44 @@ def test_scratch_before_the_result(calls, function):
     assert calls(function, out=out, scratch=out - size, scratch_size=size) == "ok"
 
 
-@pytest.mark.parametrize("function", [name for name in FUNCTIONS if name != "rotate"])
-def test_lengths_that_are_negative_or_too_large(calls, function):
-    for rows in (-1, -MOST - 1, 2**59, 2**60, 2**62, MOST):
-        assert calls(function, rows=rows) == "length", rows
+TOO_LARGE = (MOST // 4 * 4, -(2**62), -MOST - 1)
+# fmt: off
+# (functions, arguments, values, error)
+WRONG_NUMBERS = [
+    (" ".join(FUNCTIONS), "type", (-1, 4, 2**31 - 1), "type"),
+    (" ".join(FUNCTIONS[:-1]), "rows", (-1, -MOST - 1, 2**59, 2**60, 2**62, MOST), "length"),
+    ("add", "batches", (-1, 2**60, MOST), "length"),
+    ("table encode add", "out_row", TOO_LARGE, "length"),
+    ("add", "x_batch x_row out_batch", TOO_LARGE, "length"),
+    ("table encode_int64 add", "out_row", (0, 4, 20, -20), "overlap"),
+    ("add", "out_batch", (236, 0), "overlap"),
+    ("add", "x_batch x_row out_batch out_row", (241, 242, 243), "alignment"),
+    ("add", "x_scale", (np.nan, np.inf, -np.inf), "scale"),
+]
+# (arrays of lengths for rotate, axes, values, error)
+WRONG_LENGTHS = [
+    ("shape", (0, 1, 2), (-1, 2**59, MOST), "length"),
+    ("x_strides out_strides", (0, 1, 2), TOO_LARGE, "length"),
+    ("x_strides out_strides", (0, 1, 2), (241, 242, 243), "alignment"),
+    ("out_strides", [1], (236, 24), "overlap"),
+]
+# fmt: on
 
 
-def test_other_lengths_that_are_negative_or_too_large(calls):
-    for batches in (-1, 2**60, MOST):
-        assert calls("add", batches=batches) == "length", batches
-    for axis, length in itertools.product(range(3), (-1, 2**59, MOST)):
-        calls.set_lengths("shape", axis, length)
-        assert calls("rotate") == "length", (axis, length)
+@pytest.mark.parametrize(("functions", "names", "values", "error"), WRONG_NUMBERS)
+def test_one_wrong_number(calls, functions, names, values, error):
+    for function, name, value in itertools.product(functions.split(), names.split(), values):
+        assert calls(function, **{name: value}) == error, (function, name, value)
 
 
-@pytest.mark.parametrize("stride", [MOST // 4 * 4, -(2**62), -MOST - 1])
-def test_strides_beyond_the_address_space(calls, stride):
-    assert calls("table", out_row=stride) == "length"
-    assert calls("encode", out_row=stride) == "length"
-    for name in ("x_batch", "x_row", "out_batch", "out_row"):
-        assert calls("add", **{name: stride}) == "length", name
-    for name, axis in itertools.product(("x_strides", "out_strides"), range(3)):
-        calls.set_lengths(name, axis, stride)
-        assert calls("rotate") == "length", (name, axis)
+@pytest.mark.parametrize(("names", "axes", "values", "error"), WRONG_LENGTHS)
+def test_one_wrong_length_of_rotate(calls, names, axes, values, error):
+    for name, axis, value in itertools.product(names.split(), axes, values):
+        calls.set_lengths(name, axis, value)
+        assert calls("rotate") == error, (name, axis, value)
 
 
-def test_rows_of_the_result_that_overlap(calls):
-    for stride in (0, 4, 20, -20):
-        assert calls("table", out_row=stride) == "overlap"
-        assert calls("encode_int64", out_row=stride) == "overlap"
-        assert calls("add", out_row=stride) == "overlap"
-    assert calls("add", out_batch=236) == "overlap"
-    assert calls("add", out_batch=0) == "overlap"
-    calls.lengths["out_strides"][:] = 720, 236, 24
-    assert calls("rotate") == "overlap"
-    calls.lengths["out_strides"][:] = 720, 24, 24
-    assert calls("rotate") == "overlap"
-    # rows of x may overlap, because x is only read
+def test_rows_of_x_may_overlap(calls):
     assert calls("add", x_batch=0, x_row=0) == "ok"
 
 
@@ -377,21 +366,12 @@ def test_arrays_that_overlap(calls):
     assert calls("rotate", x=out + 24) == "overlap"
 
 
-@pytest.mark.parametrize("distance", [1, 2, 3])
-def test_alignment(calls, distance):
-    for function in FUNCTIONS:
-        names = {"out", "x", "positions", "angles"} & set(calls.arguments(function))
-        for name in names:
-            assert calls(function, **{name: calls.arguments(function)[name] + distance}) == "alignment", name
-    for name in ("x_batch", "x_row", "out_batch", "out_row"):
-        assert calls("add", **{name: 240 + distance}) == "alignment"
-    calls.lengths["x_strides"][1] += distance
-    assert calls("rotate") == "alignment"
-
-
-def test_scale(calls):
-    for scale in (np.nan, np.inf, -np.inf):
-        assert calls("add", x_scale=scale) == "scale", scale
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_alignment(calls, function):
+    arguments = calls.arguments(function)
+    for name in {"out", "x", "positions", "angles"} & set(arguments):
+        for distance in (1, 2, 3):
+            assert calls(function, **{name: arguments[name] + distance}) == "alignment", name
 
 
 def test_several_axes_have_no_table(calls):
@@ -430,16 +410,10 @@ def test_no_access_beyond_the_arrays(dtype, rng):
             scratch = arenas[2].place((size,), np.uint8, at_end=at_end)
             positions = arenas[3].place((rows,), np.float64, at_end=at_end)
             positions[:] = rng.uniform(-1e3, 1e3, rows)
-            memory = c.address(scratch), size
-            place = c.type_of(out), c.address(out), out.strides[1]
             for start in (0, -40):
-                assert c.api().table(handle.pointer, start, rows, *place, *memory) == 0
-                same_bits(out[0], encoding.table(rows, start=start, dtype=dtype))
-            assert c.api().encode(handle.pointer, c.address(positions), rows, *place, *memory) == 0
-            same_bits(out[0], encoding.encode(positions, dtype=dtype))
-            both = c.address(x), *x.strides[:2], c.address(out), *out.strides[:2]
-            assert c.api().add(handle.pointer, 3, 1.0, 2, rows, c.type_of(out), *both, *memory) == 0
-            same_bits(out, encoding.add_to(x, start=3))
+                same_bits(c.table(handle, start, out[0], scratch), encoding.table(rows, start=start, dtype=dtype))
+            same_bits(c.encode(handle, positions, out[0], scratch), encoding.encode(positions, dtype=dtype))
+            same_bits(c.add(handle, 3, 1.0, x, out, scratch), encoding.add_to(x, start=3))
             assert all(arena.untouched() for arena in arenas)
 
 
@@ -450,16 +424,8 @@ def test_rotations_do_not_exceed_their_scratch(dtype, rng):
         for tokens in (1, 7, 300):
             x = rng.standard_normal((2, 3, tokens, rotary.head_dim)).astype(dtype)
             expected = rotary.apply(x)
-            size = c.api().rotary_scratch(handle.pointer, tokens)
-            scratch = arena.place((size,), np.uint8)
-            angles = np.empty(tokens * c.api().angles_row(handle.pointer, c.type_of(x)), np.uint8)
-            rest = tokens, c.type_of(x), c.address(angles), c.address(scratch), size
-            assert c.api().angles(handle.pointer, 0, *rest) == 0
-            shape, strides = np.array(x.shape[:3], np.intp), np.array(x.strides[:3], np.intp)
-            places = c.address(shape), c.address(x), c.address(strides), c.address(x), c.address(strides)
-            rotated = handle.pointer, c.address(angles), c.type_of(x), *places, c.address(scratch), size
-            assert c.api().rotate(*rotated) == 0
-            same_bits(x, expected)
+            scratch = arena.place((c.api().rotary_scratch(handle.pointer, tokens),), np.uint8)
+            same_bits(c.rotate(handle, 0, x, x, scratch), expected)
             assert arena.untouched()
 
 

@@ -133,62 +133,50 @@ memory = (ctypes.c_char * (size + 64)).from_buffer_copy(ctypes.string_at(get(_ke
 start = Start.from_buffer(memory)
 assert (start.major, start.minor) == (1, 0)
 {change}
-_kernel._C_API = new(ctypes.addressof(memory), {name}, None)
+_kernel._C_API = new(ctypes.addressof(memory), name, None)
 import c_client
 print("imported")
 """
 
 
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        ("start.minor, start.size = 1, size + 64", None),
-        ("start.major = 2", "version 1.0 .* has version 2.0. Compile the program again"),
-        ("start.major = 0", "version 1.0 .* has version 0.0. Install a later version"),
-        ("start.size -= 8", "version 1.0 .* has version 1.0. Install a later version"),
-    ],
-    ids=["later minor", "later major", "earlier major", "shorter struct"],
-)
-def test_versions(client, change, says):
-    done = run(client, OTHER.format(change=change, name="name"))
-    if says is None:
-        assert done.stdout == "imported\n", done.stderr
-    else:
-        assert_fails(done, says)
+# keys: what is wrong. Values: code that imports c_client, and words of the ImportError.
+FAILURES = {
+    "later major": (
+        OTHER.format(change="start.major = 2"),
+        "1.0 .* version 2.0. Compile the program again",
+    ),
+    "earlier major": (
+        OTHER.format(change="start.major = 0"),
+        "1.0 .* version 0.0. Install a later version",
+    ),
+    "shorter struct": (
+        OTHER.format(change="start.size -= 8"),
+        "1.0 .* version 1.0. Install a later version",
+    ),
+    "capsule of another name": (OTHER.format(change="name = b'other'"), "1.0 .* has no C interface"),
+    "no interface": (
+        "from posenc_fast import _kernel\ndel _kernel._C_API\nimport c_client",
+        "1.0 .* has no C interface. Install a later version",
+    ),
+    "no kernel": (
+        "import warnings\nwarnings.simplefilter('ignore')\nsys.modules['posenc_fast._kernel'] = None\nimport c_client",
+        "needs its compiled kernel, which is unavailable: .*None in sys.modules",
+    ),
+    "no package": ("sys.modules['posenc_fast'] = None\nimport c_client", "import of posenc_fast halted"),
+}
 
 
-def assert_fails(done, says):
+def test_a_later_minor_version_is_imported(client):
+    done = run(client, OTHER.format(change="start.minor, start.size = 1, size + 64"))
+    assert done.stdout == "imported\n", done.stderr
+
+
+@pytest.mark.parametrize(("code", "words"), list(FAILURES.values()), ids=list(FAILURES))
+def test_failures(client, code, words):
+    done = run(client, code)
     assert done.returncode == 1
     last = done.stderr.strip().splitlines()[-1]
-    assert re.match(f"(ModuleNotFound|Import)Error: .*{says}", last), done.stderr
-
-
-def test_capsule_of_another_name(client):
-    assert_fails(
-        run(client, OTHER.format(change="", name="b'other'")),
-        "needs version 1.0 of the C interface .* has no C interface",
-    )
-
-
-def test_package_without_the_interface(client):
-    code = "from posenc_fast import _kernel\ndel _kernel._C_API\nimport c_client"
-    assert_fails(
-        run(client, code), "needs version 1.0 of the C interface .* has no C interface. Install a later version"
-    )
-
-
-def test_package_without_a_kernel(client):
-    code = """if True:
-        sys.modules["posenc_fast._kernel"] = None
-        import warnings
-        warnings.simplefilter("ignore")
-        import c_client
-    """
-    assert_fails(run(client, code), "needs its compiled kernel, which is unavailable: .*None in sys.modules")
-
-
-def test_no_package(client):
-    assert_fails(run(client, "sys.modules['posenc_fast'] = None\nimport c_client"), "import of posenc_fast halted")
+    assert re.match(f"(ModuleNotFound|Import)Error: .*{words}", last), done.stderr
 
 
 def test_get_include_contains_the_header():

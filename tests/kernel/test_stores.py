@@ -1,6 +1,7 @@
 """Test stores that bypass the cache: when the kernel uses them, and that they change no value."""
 
 import inspect
+import itertools
 import mmap
 import platform
 import re
@@ -15,12 +16,15 @@ import posenc_fast as pf
 from posenc_fast._core.engine import backend as _backend
 from posenc_fast._core.engine import blocks as _blocks
 from posenc_fast._core.engine import python as _python
+from posenc_fast._core.rotary import rotator as _rotator
 from support.checkout import checkout
 
 pytestmark = pytest.mark.skipif(_backend.kernel is None, reason="the kernel is not built")
 MIB = 1 << 20
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells which memory is mapped")
+levels = pytest.mark.parametrize("level", pf.isa_levels())
 FLOAT64, FLOAT32, FLOAT16 = 0, 1, 2
+PAST = "past the cache"
 
 
 def answer(out, x=None, kind=FLOAT32, last_level=32 * MIB, given=True, each=False):
@@ -31,59 +35,56 @@ def written(rows, width, dtype=np.float32):
     return np.ones((rows, width), dtype)
 
 
+# Each row is `call | words of the answer`. A row of 256 float32 values has 1024 bytes.
+TABLES = """
+answer(written(1 << 14, 256)) | past the cache
+answer(written((1 << 14) - 1, 256)) | may still be there
+answer(written(1 << 12, 256), last_level=8 * MIB) | past the cache
+answer(written((1 << 12) - 1, 256), last_level=8 * MIB) | may still be there
+answer(written(1 << 14, 256), last_level=1 << 40) | past the cache
+answer(written((1 << 14) - 1, 256), last_level=1 << 40) | may still be there
+answer(written(1 << 15, 256), last_level=0) | may still be there
+answer(written(1 << 15, 256), given=False) | cleared
+answer(written(1 << 19, 63)) | two rows would share
+answer(written(1 << 19, 64)) | past the cache
+answer(written(1 << 19, 64, np.uint16), kind=FLOAT16) | two rows would share
+answer(written(1 << 15, 256), each=True) | longer to compute
+answer(written(1 << 14, 256, np.float64), kind=FLOAT64, each=True) | past the cache
+answer(written(1 << 14, 256, np.float64), kind=FLOAT64, each=True, given=False) | cleared
+"""
+SUMS = """
+answer(out, x) | past the cache
+answer(out, x, given=False) | past the cache
+answer(out, x, each=True) | past the cache
+answer(x, x) | the result is x
+answer(out[:1], x[:1]) | one float32 batch
+answer(out[:1].view(np.uint16), x[:1].view(np.uint16), kind=FLOAT16) | past the cache
+answer(out[:, :100], x[:, :100]) | may still be there
+answer(out[..., :60], x[..., :60], last_level=2) | two rows would share
+answer(np.ones((2, 1 << 14, 256)), np.ones((2, 1 << 14, 256)), kind=FLOAT64) | sums in float64
+"""
+
+
 @linux
-@pytest.mark.parametrize(
-    ("last_level", "least"),
-    [(32 * MIB, 16 * MIB), (8 * MIB, 4 * MIB), (260 * MIB, 16 * MIB), (1 << 40, 16 * MIB)],
-)
-def test_large_results_go_past_the_cache(last_level, least):
-    out = written(least // 1024, 256)
-    assert answer(out, last_level=last_level) == "past the cache"
-    assert "may still be there" in answer(out[1:], last_level=last_level)
+@pytest.mark.parametrize("row", TABLES.strip().splitlines())
+def test_answers_for_tables(row):
+    call, words = row.split(" | ")
+    assert words in eval(call)
 
 
-def test_no_stores_past_an_unknown_cache():
-    assert "may still be there" in answer(written(1 << 15, 256), last_level=0)
+@pytest.mark.parametrize("row", SUMS.strip().splitlines())
+def test_answers_for_sums(row):
+    call, words = row.split(" | ")
+    names = {"x": np.ones((2, 1 << 14, 256), np.float32), "out": np.ones((2, 1 << 14, 256), np.float32)}
+    assert words in eval(call, globals() | names)
 
 
-def test_new_memory_goes_through_the_cache():
-    out = written(1 << 15, 256)
-    assert "cleared" in answer(out, given=False)
-    # the caller may pass new memory: the kernel asks the system whether the pages of `out` were ever written
+def test_new_memory_of_the_caller_goes_through_the_cache():
+    """The kernel asks the system whether the pages of `out` were ever written."""
     with mmap.mmap(-1, 32 * MIB) as area:
         never = np.frombuffer(area, np.float32).reshape(-1, 256)
         assert "cleared" in answer(never)
         del never
-
-
-@linux
-def test_narrow_rows_go_through_the_cache():
-    assert "two rows would share" in answer(written(1 << 19, 63))
-    assert answer(written(1 << 19, 64)) == "past the cache"
-    assert "two rows would share" in answer(written(1 << 19, 64, np.uint16), kind=FLOAT16)
-
-
-def test_sums_go_past_the_cache_unless_in_place():
-    x, out = np.ones((2, 1 << 14, 256), np.float32), np.ones((2, 1 << 14, 256), np.float32)
-    assert answer(out, x) == answer(out, x, given=False) == "past the cache"
-    assert "the result is x" in answer(x, x)
-    assert "one float32 batch" in answer(out[:1], x[:1])
-    assert answer(out[:1].view(np.uint16), x[:1].view(np.uint16), kind=FLOAT16) == "past the cache"
-    assert "may still be there" in answer(out[:, :100], x[:, :100])
-    assert "two rows would share" in answer(out[..., :60], x[..., :60], last_level=2)
-    wide = np.ones((2, 1 << 14, 256))
-    assert "sums in float64" in answer(wide, wide.copy(), kind=FLOAT64)
-
-
-@linux
-def test_rows_of_any_positions_go_past_the_cache_in_sums_and_float64():
-    assert "longer to compute" in answer(written(1 << 15, 256), each=True)
-    wide = written(1 << 14, 256, np.float64)
-    assert answer(wide, kind=FLOAT64, each=True) == "past the cache"
-    assert "cleared" in answer(wide, kind=FLOAT64, each=True, given=False)
-    assert answer(
-        written(1 << 15, 256)[np.newaxis].repeat(2, 0), np.ones((2, 1 << 15, 256), np.float32), each=True
-    ) == ("past the cache")
 
 
 class Seen:
@@ -104,95 +105,92 @@ class Seen:
 
 
 @pytest.fixture
-def seen(monkeypatch):
-    """Yield an encoding of 256 columns, and the list in which its engine records the kind of stores of each call.
-
-    The cache has 3 bytes, and blocks have 4000 values.
-    """
+def tiny_cache(monkeypatch):
     monkeypatch.setattr(_blocks, "cache_size", lambda: 3)
+
+
+@pytest.fixture
+def seen(tiny_cache, monkeypatch):
+    """Yield an encoding of 256 columns, and a function that returns the kind of stores of a call of the encoding.
+
+    Blocks have 4000 values, so that the calls have several blocks.
+    """
     monkeypatch.setattr(_blocks, "BLOCK", 4000)
     monkeypatch.setattr(_blocks, "WORTH_A_THREAD", 1)
     encoding, stores = pf.sinusoidal(256), []
     plans = type(encoding._plans)
     plan, lattice = plans.plan, plans.lattice
+
+    def stores_of(call):
+        del stores[:]
+        call()
+        assert len(stores) > 1
+        (kind,) = set(stores)
+        return kind
+
     with pf.use_backend("cython"):
         engine = _backend.current()
         lattices = {wide: lattice(encoding._plans, engine, wide) for wide in (False, True)}
         monkeypatch.setattr(plans, "lattice", lambda _, __, wide: (Seen(lattices[wide][0], stores), lattices[wide][1]))
         monkeypatch.setattr(plans, "plan", lambda *given: (Seen(plan(*given)[0], stores), plan(*given)[1]))
-        yield encoding, stores
+        yield encoding, stores_of
 
 
 @linux
 def test_stores_of_tables(seen):
-    encoding, stores = seen
+    encoding, stores_of = seen
     out = written(100, 256)
-    encoding.table(100, out=out, workers=-1)
-    assert set(stores) == {"past the cache"}
-    assert len(stores) > 1
+    assert stores_of(lambda: encoding.table(100, out=out, workers=-1)) == PAST
     np.testing.assert_array_equal(out, encoding.table(100))
-    del stores[:]
-    encoding.table(100, workers=-1)
-    assert len(stores) > 1
-    assert all("cleared" in each for each in stores)
+    assert "cleared" in stores_of(lambda: encoding.table(100, workers=-1))
 
 
 def test_stores_of_sums(seen):
-    encoding, stores = seen
-    x = np.zeros((2, 100, 256), np.float32)
-    total = encoding.add_to(x, workers=-1)
-    assert set(stores) == {"past the cache"}
+    encoding, stores_of = seen
+    x, total = np.zeros((2, 100, 256), np.float32), np.ones((2, 100, 256), np.float32)
+    assert stores_of(lambda: encoding.add_to(x, out=total, workers=-1)) == PAST
     np.testing.assert_array_equal(total[1], encoding.table(100))
-    del stores[:]
-    encoding.add_to(x, out=x, workers=-1)
-    assert stores
-    assert all("the result is x" in each for each in stores)
+    assert "the result is x" in stores_of(lambda: encoding.add_to(x, out=x, workers=-1))
     np.testing.assert_array_equal(x, total)
 
 
 @linux
 def test_stores_of_rows_of_any_positions(seen):
-    encoding, stores = seen
-    out = written(100, 256, np.float64)
-    positions = np.random.default_rng(0).uniform(0, 1e6, 100)
-    encoding.encode(positions, out=out, workers=-1)
-    encoding.table(100, step=3, out=out, workers=-1)
-    assert set(stores) == {"past the cache"}
-    del stores[:]
-    encoding.encode(positions, dtype=np.float64, workers=-1)
-    assert stores
-    assert all("cleared" in each for each in stores)
-    del stores[:]
-    encoding.encode(positions, workers=-1)
-    assert stores
-    assert all("longer to compute" in each for each in stores)
+    encoding, stores_of = seen
+    out, positions = written(100, 256, np.float64), np.random.default_rng(0).uniform(0, 1e6, 100)
+    assert stores_of(lambda: encoding.encode(positions, out=out, workers=-1)) == PAST
+    assert stores_of(lambda: encoding.table(100, step=3, out=out, workers=-1)) == PAST
+    assert "cleared" in stores_of(lambda: encoding.encode(positions, dtype=np.float64, workers=-1))
+    assert "longer to compute" in stores_of(lambda: encoding.encode(positions, workers=-1))
 
 
-class Merging:
-    """The kernel module, but `merge` records the kind of stores of each call."""
+class Recorder:
+    """The kernel module, but a function records the kind of stores of each call, its argument of index ``place``."""
 
-    def __init__(self):
-        self.stores = []
+    def __init__(self, name, place):
+        self.stores, function = [], getattr(_backend.kernel, name)
+
+        def call(*arguments):
+            self.stores.append(_backend.kernel.STORES[arguments[place] if len(arguments) > place else 0])
+            return function(*arguments)
+
+        setattr(self, name, call)
 
     def __getattr__(self, name):
         return getattr(_backend.kernel, name)
 
-    def merge(self, level, outer, inner, out, way):
-        self.stores.append(_backend.kernel.STORES[way])
-        _backend.kernel.merge(level, outer, inner, out, way)
-
 
 @linux
-def test_stores_of_grids(monkeypatch):
-    monkeypatch.setattr(_blocks, "cache_size", lambda: 3)
+@pytest.mark.usefixtures("tiny_cache")
+def test_stores_of_grids():
     encoding = pf.join([pf.sinusoidal(128), pf.sinusoidal(128)])
     mixed = pf.join([pf.fourier_features(np.ones((64, 2))), pf.sinusoidal(128)], axes=[(0, 1), 1])
-    merging, out = Merging(), np.ones((5, 7, 256), np.float32)
+    merging, out = Recorder("merge", 4), np.ones((5, 7, 256), np.float32)
     with pf.use_backend("cython"):
         expected = pf.grid([5, 7], encoding)
         _backend._chosen.set(_backend.current()._replace(module=merging))
         np.testing.assert_array_equal(pf.grid([5, 7], encoding, out=out), expected)
-        assert merging.stores.pop() == "past the cache"
+        assert merging.stores.pop() == PAST
         pf.grid([5, 7], encoding)
         assert "cleared" in merging.stores.pop()
         # columns that depend on both axes are written after the merge, so the merged array should stay in the cache
@@ -201,9 +199,29 @@ def test_stores_of_grids(monkeypatch):
     assert not merging.stores
 
 
+@pytest.mark.usefixtures("tiny_cache")
+@pytest.mark.parametrize("workers", [1, 2])
+def test_stores_of_rotary(workers, monkeypatch, rng):
+    monkeypatch.setattr(_rotator, "WORTH_THREADS", 1)
+    rotary, rotating = pf.Rotary(128), Recorder("rotate", 6)
+    x = rng.standard_normal((3, 50, 128), np.float32)
+    out = np.ones_like(x)
+    with pf.use_backend("cython"):
+        rotated = rotary.apply(x)
+        _backend._chosen.set(_backend.current()._replace(module=rotating))
+        rotary.apply(x, out=out, workers=workers)
+        np.testing.assert_array_equal(out, rotated)
+        assert "may still" not in " ".join(rotating.stores)
+        del rotating.stores[:]
+        rotary.apply(x, out=x, workers=workers)
+        np.testing.assert_array_equal(x, rotated)
+        assert all("may still be there" in each for each in rotating.stores)
+        assert rotating.stores
+
+
 @linux
 @pytest.mark.parametrize("level", range(len(pf.isa_levels())), ids=pf.isa_levels())
-@pytest.mark.parametrize("way", ["through the cache", "past the cache"])
+@pytest.mark.parametrize("way", ["through the cache", PAST])
 @pytest.mark.parametrize(
     ("batches", "rows", "width", "around"),
     [(3, 5, 6, 0), (2, 700, 3, 0), (2, 9, 512, 0), (2, 7, 515, 0), (2, 7, 1024, 5), (3, 4, 40, 8), (4, 1, 1, 0)],
@@ -225,37 +243,42 @@ def test_merged_rows_begin_anywhere(level, way, batches, rows, width, around, rn
         np.testing.assert_array_equal(*whole, err_msg=str(first))
 
 
+# (dtype, width, values between rows, rows). The rows of the last six cases are whole cache lines.
+PLACES = [
+    (kind, width, around, 9)
+    for kind in ("float64", "float32", "float16", "bfloat16")
+    for width, around in ((256, 0), (256, 5), (515, 5))
+]
+PLACES += [("float32", width, around, 350) for width in (16, 64, 528) for around in (0, 16)]
+
+
 @linux
-@pytest.mark.parametrize("level", pf.isa_levels())
-@pytest.mark.parametrize("kind", ["float64", "float32", "float16", "bfloat16"])
-@pytest.mark.parametrize(("width", "around"), [(256, 0), (256, 5), (515, 5)])
-def test_the_values_do_not_depend_on_stores(level, kind, width, around):
+@levels
+@pytest.mark.parametrize(("kind", "width", "around", "rows"), PLACES)
+def test_the_values_do_not_depend_on_stores(level, kind, width, around, rows):
     """Both kinds of stores write the same values to rows at any offset in a cache line, and nothing around them."""
-    engine_kind = _backend.kernel.KINDS[kind]
-    stored = {"float64": np.float64, "float32": np.float32}.get(kind, np.uint16)
-    encoding, rows = pf.sinusoidal(width), 9
-    positions = np.random.default_rng(1).uniform(-1e6, 1e6, (rows, 1))
+    number, stored = _backend.kernel.KINDS[kind], {"float64": np.float64, "float32": np.float32}.get(kind, np.uint16)
+    encoding, positions = pf.sinusoidal(width), np.random.default_rng(1).uniform(-1e6, 1e6, (rows, 1))
     positions[3] = np.nan
     with pf.use_backend("cython", isa=level):
         engine = _backend.current()
         plan, _ = encoding._plans.plan(engine, "real")
         lattice, _ = encoding._plans.lattice(engine, kind == "float64")
-        spans, offsets = np.arange(rows, dtype=np.int64), np.arange(rows, dtype=np.int32) * 7
+        spans, offsets = np.arange(rows, dtype=np.int64), np.arange(rows, dtype=np.int32) % 9 * 7
         ways = {
-            "encode": lambda out, way: plan.encode(engine.level, positions, out, engine_kind, False, way),
-            "rows": lambda out, way: lattice.rows(engine.level, spans, offsets, out, engine_kind, way),
-            "table": lambda out, way: lattice.table(engine.level, 0, 60, out, engine_kind, way),
+            "encode": lambda out, way: plan.encode(engine.level, positions, out, number, False, way),
+            "rows": lambda out, way: lattice.rows(engine.level, spans, offsets, out, number, way),
+            "table": lambda out, way: lattice.table(engine.level, 0, 60, out, number, way),
         }
-        for name, fill in ways.items():
-            for first in range(0, 64 // np.dtype(stored).itemsize, 3):
-                made = []
-                for way in ("through", "past"):
-                    whole = np.full(rows * (width + around) + 64, 7, stored)
-                    begin = -whole.ctypes.data % 64 // whole.itemsize + first
-                    out = whole[begin : begin + rows * (width + around)].reshape(rows, -1)[:, :width]
-                    fill(out, _backend.kernel.STORES.index("past the cache") if way == "past" else 0)
-                    made.append(whole[begin - first :][: first + rows * (width + around)].tobytes())
-                assert made[0] == made[1], (name, first)
+        size = rows * (width + around)
+        for (name, fill), first in itertools.product(ways.items(), range(64 // np.dtype(stored).itemsize)):
+            made = []
+            for way in (0, _backend.kernel.STORES.index(PAST)):
+                whole = np.full(size + 128, 7, stored)
+                begin = -whole.ctypes.data % 64 // whole.itemsize + first
+                fill(whole[begin : begin + size].reshape(rows, -1)[:, :width], way)
+                made.append(whole[begin - first :][: first + size + 16].tobytes())
+            assert made[0] == made[1], (name, first)
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
@@ -279,28 +302,6 @@ def test_rows_are_prefetched_by_the_sizes_of_caches(tmp_path):
     found = subprocess.run([tmp_path / "rule"], capture_output=True, text=True, check=True).stdout.split()
     never = sys.maxsize
     assert [int(n) for n in found] == [never if k is None else k * 1024 + (s == 2048) for s, _, k in cases]
-
-
-@linux
-@pytest.mark.parametrize("level", pf.isa_levels())
-@pytest.mark.parametrize("around", [0, 16])
-@pytest.mark.parametrize("width", [16, 64, 528])
-def test_rows_of_whole_lines(level, width, around):
-    """Both kinds of stores write the same values to rows whose size is a multiple of a cache line."""
-    encoding, rows, kind = pf.sinusoidal(width), 350, _backend.kernel.KINDS["float32"]
-    past = _backend.kernel.STORES.index("past the cache")
-    with pf.use_backend("cython", isa=level):
-        engine = _backend.current()
-        lattice, _ = encoding._plans.lattice(engine, False)
-        for first in range(16):
-            made = []
-            for way in (0, past):
-                whole = np.full(rows * (width + around) + 64, 7, np.float32)
-                begin = -whole.ctypes.data % 64 // 4 + first
-                out = whole[begin : begin + rows * (width + around)].reshape(rows, -1)[:, :width]
-                lattice.table(engine.level, 0, 40, out, kind, way)
-                made.append(whole[begin - first :][: first + rows * (width + around) + 16])
-            np.testing.assert_array_equal(*made, err_msg=f"{first} values into a line")
 
 
 # ---- fences: without a fence, another thread may read old memory, which tests of values do not find ------------------
@@ -362,9 +363,7 @@ def test_stores_past_the_cache_are_fenced(listing):
     assert not unfenced
 
 
-def test_a_missing_fence_is_found(listing):
-    assert open_ends(re.sub(r"\tsfence.*", "\tnop", listing))[1]
-    # a fence that is missing in only one function must be found as well
+def test_one_missing_fence_is_found(listing):
     functions = re.findall(r"^[0-9a-f]+ <.*>:\n(?:.+\n)*", listing, re.MULTILINE)
     function = next(function for function in functions if "\tsfence" in function)
     found = open_ends(listing.replace(function, re.sub(r"\tsfence.*", "\tnop", function)))[1]

@@ -25,6 +25,11 @@ needs_kernel = pytest.mark.skipif(not pf.isa_levels(), reason="this build has no
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux to limit the address space")
+needs_interrupts = pytest.mark.skipif(
+    not hasattr(signal, "pthread_kill") or signal.getsignal(signal.SIGINT) is signal.SIG_IGN,
+    reason="needs POSIX signals, and interrupts that are not ignored",
+)
+each_backend = pytest.mark.parametrize("name", [pytest.param("cython", marks=needs_kernel), "python"])
 
 # ---- threads ----------------------------------------------------------------------------------------------------
 
@@ -95,11 +100,15 @@ def test_number_of_useful_workers(workers, size, useful):
     assert _threads.useful(workers, size, worth=1000) == useful
 
 
-@pytest.mark.parametrize("workers", [1, 2, 5])
-def test_every_block_once(workers):
+def assert_every_block_once(workers):
     done, error = blocks_done(workers, lambda i: None)
     assert error is None
     assert sorted(done) == list(range(1000))
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5])
+def test_every_block_once(workers):
+    assert_every_block_once(workers)
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
@@ -149,8 +158,7 @@ def test_interrupt_while_threads_are_started(monkeypatch):
     assert len(done) < 500
 
 
-@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="needs POSIX signals")
-@pytest.mark.skipif(signal.getsignal(signal.SIGINT) is signal.SIG_IGN, reason="interrupts are ignored here")
+@needs_interrupts
 def test_interrupt_that_another_thread_receives():
     """If the system delivers the signal to a worker thread, the thread that waits for the workers must notice it."""
 
@@ -164,40 +172,43 @@ def test_interrupt_that_another_thread_receives():
     assert len(done) < 500
 
 
+@pytest.fixture
+def limit(monkeypatch):
+    """Return a function that limits the number of threads of a new pool, and returns the list of started threads."""
+
+    def set_limit(possible):
+        started, start = [], threading.Thread.start
+
+        def limited(self):
+            if self.name.startswith("posenc_fast"):
+                if len(started) >= possible:
+                    raise RuntimeError("can't start new thread")
+                started.append(self)
+            start(self)
+
+        monkeypatch.setattr(_threads, "_pools", {})
+        monkeypatch.setattr(threading.Thread, "start", limited)
+        return started
+
+    return set_limit
+
+
 @pytest.mark.parametrize("possible", [0, 1])
-def test_fewer_threads_than_asked_for(possible, monkeypatch):
+def test_fewer_threads_than_asked_for(possible, limit):
     """If no more threads can start, the existing threads or the caller do the work."""
-    started, start = [], threading.Thread.start
-
-    def limited(self):
-        if len(started) >= possible:
-            raise RuntimeError("can't start new thread")
-        started.append(self)
-        start(self)
-
-    monkeypatch.setattr(_threads, "_pools", {})
-    monkeypatch.setattr(threading.Thread, "start", limited)
+    limit(possible)
     encoding = pf.sinusoidal(256)
     np.testing.assert_array_equal(encoding.table(4200, workers=2), encoding.table(4200))
-    done, error = blocks_done(4, lambda i: None)
-    assert error is None
-    assert sorted(done) == list(range(1000))
+    assert_every_block_once(4)
 
 
-def test_blocks_that_a_thread_of_another_call_takes(monkeypatch):
+def test_blocks_that_a_thread_of_another_call_takes(limit):
     """If no new thread can start, the pool queues the task. A thread that works for another call may take it.
 
     The call that queued the task must wait for this thread.
     """
-    started, start = [], threading.Thread.start
+    started = limit(1)
     busy, go, done = threading.Event(), threading.Event(), []
-
-    def limited(self):
-        if self.name.startswith("posenc_fast"):
-            if started:
-                raise RuntimeError("can't start new thread")
-            started.append(self)
-        start(self)
 
     def other(block):
         if threading.current_thread() in started:
@@ -213,8 +224,6 @@ def test_blocks_that_a_thread_of_another_call_takes(monkeypatch):
             time.sleep(0.1)
         done.append(block)
 
-    monkeypatch.setattr(_threads, "_pools", {})
-    monkeypatch.setattr(threading.Thread, "start", limited)
     caller = threading.Thread(target=_threads.run, args=(other, range(2), 3))
     caller.start()
     busy.wait()
@@ -223,8 +232,7 @@ def test_blocks_that_a_thread_of_another_call_takes(monkeypatch):
     caller.join()
 
 
-@pytest.mark.skipif(signal.getsignal(signal.SIGINT) is signal.SIG_IGN, reason="interrupts are ignored here")
-@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
+@needs_interrupts
 def test_no_thread_writes_after_a_second_interrupt():
     ended, main = [], threading.current_thread()
 
@@ -244,37 +252,39 @@ def test_no_thread_writes_after_a_second_interrupt():
     assert ended[0] <= over
 
 
-@pytest.mark.parametrize("workers", [1, 2], ids=["first", "again"])
-def test_workers_while_the_interpreter_ends(workers):
-    """Calls in atexit handlers compute right values, even if no earlier call used two workers.
+AT_EXIT = """
+import atexit
+import posenc_fast as pf
+encoding = pf.sinusoidal(256)
+expected = encoding.table(4200, workers={workers}).tobytes()
+atexit.register(lambda: print(encoding.table(4200, workers=2).tobytes() == expected))
+"""
+# keys: what is tested. Values: (code, its output).
+PROGRAMS = {
+    # the first call with two workers imports the thread pool
+    "first workers while the interpreter ends": (AT_EXIT.format(workers=1), "True\n"),
+    "workers while the interpreter ends": (AT_EXIT.format(workers=2), "True\n"),
+    "end of the interpreter while a thread computes": (
+        """if True:
+        import threading
+        import posenc_fast as pf
+        encoding, begun = pf.sinusoidal(256), threading.Event()
+        def work():
+            while True:
+                encoding.table(4200)
+                begun.set()
+        threading.Thread(target=work, daemon=True).start()
+        begun.wait()
+        """,
+        "",
+    ),
+}
 
-    The first call with two workers imports the thread pool.
-    """
-    code = f"""if True:
-    import atexit
-    import posenc_fast as pf
-    encoding = pf.sinusoidal(256)
-    expected = encoding.table(4200, workers={workers}).tobytes()
-    atexit.register(lambda: print(encoding.table(4200, workers=2).tobytes() == expected))
-    """
+
+@pytest.mark.parametrize(("code", "output"), list(PROGRAMS.values()), ids=list(PROGRAMS))
+def test_end_of_the_interpreter(code, output):
     result = python(code)
-    assert (result.returncode, result.stdout, result.stderr) == (0, "True\n", "")
-
-
-def test_end_of_the_interpreter_while_a_thread_computes():
-    code = """if True:
-    import threading
-    import posenc_fast as pf
-    encoding, begun = pf.sinusoidal(256), threading.Event()
-    def work():
-        while True:
-            encoding.table(4200)
-            begun.set()
-    threading.Thread(target=work, daemon=True).start()
-    begun.wait()
-    """
-    result = python(code)
-    assert (result.returncode, result.stderr) == (0, "")
+    assert (result.returncode, result.stdout, result.stderr) == (0, output, "")
 
 
 @pytest.mark.skipif(not FREE_THREADED, reason="needs a free-threaded build")
@@ -291,11 +301,9 @@ def test_the_kernel_does_not_enable_the_gil():
 
 @needs_fork
 @pytest.mark.skipif(FREE_THREADED, reason="unsupported without the GIL: in the child, a dict may stay locked")
-@pytest.mark.parametrize("name", ["cython", "python"])
+@each_backend
 def test_fork_while_threads_work(name):
     """Children that are forked while threads are busy start their own threads, compute right values, and exit."""
-    if name == "cython" and not pf.isa_levels():
-        pytest.skip("this build has no compiled kernel")
     code = """if True:
     import os, threading, time, warnings
     import numpy as np
@@ -340,7 +348,6 @@ ENDLESS = """if True:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     rows, workers = 2**38, int(sys.argv[2])
     out = np.lib.stride_tricks.as_strided(np.zeros((1, 64), np.float32), (rows, 64), (0, 4), writeable=True)
-    x = out if sys.argv[1] == "add_to" else None
     encoding = pf.sinusoidal(64)
     sent = []
     def interrupt():
@@ -349,14 +356,12 @@ ENDLESS = """if True:
         os.kill(os.getpid(), signal.SIGINT)
     threading.Thread(target=interrupt).start()
     try:
-        if sys.argv[1] == "table":
-            encoding.table(rows, out=out, workers=workers)
-        elif sys.argv[1] == "steps":
-            encoding.table(rows, step=3, out=out, workers=workers)
-        elif sys.argv[1] == "encode":
-            encoding.encode(np.broadcast_to(0.5, (rows,)), out=out, workers=workers)
-        else:
-            encoding.add_to(x, out=x, workers=workers)
+        {
+            "table": lambda: encoding.table(rows, out=out, workers=workers),
+            "steps": lambda: encoding.table(rows, step=3, out=out, workers=workers),
+            "encode": lambda: encoding.encode(np.broadcast_to(0.5, (rows,)), out=out, workers=workers),
+            "add_to": lambda: encoding.add_to(out, out=out, workers=workers),
+        }[sys.argv[1]]()
     except KeyboardInterrupt:
         print(time.monotonic() - sent[0])
     # a thread that still runs would write here
@@ -367,14 +372,11 @@ ENDLESS = """if True:
 """
 
 
-@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="needs POSIX signals")
-@pytest.mark.skipif(signal.getsignal(signal.SIGINT) is signal.SIG_IGN, reason="interrupts are ignored here")
+@needs_interrupts
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("call", ["table", "steps", "encode", "add_to"])
-@pytest.mark.parametrize("name", ["cython", "python"])
+@each_backend
 def test_interrupt(name, call, workers):
-    if name == "cython" and not pf.isa_levels():
-        pytest.skip("this build has no compiled kernel")
     result = python(ENDLESS, call, workers, POSENC_FAST_BACKEND=name)
     seconds, nothing_left = result.stdout.split()
     # The call ends after its current block, which takes a few hundredths of a second, or half a second in pure Python.
@@ -429,11 +431,9 @@ def test_subinterpreter(first):
 
 
 @needs_linux
-@pytest.mark.parametrize("name", ["cython", "python"])
+@each_backend
 def test_out_of_memory(name):
     """Without memory, calls raise MemoryError. Later calls return right values."""
-    if name == "cython" and not pf.isa_levels():
-        pytest.skip("this build has no compiled kernel")
     code = """if True:
     import resource
     import numpy as np

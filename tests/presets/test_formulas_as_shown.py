@@ -1,4 +1,4 @@
-"""Test that the formulas on the page of presets give the frequencies of each preset."""
+"""Test the formulas in the facts of presets: they give the frequencies of each preset, and docs/formulas.py makes LaTeX."""
 
 from __future__ import annotations
 
@@ -10,104 +10,20 @@ import re
 import numpy as np
 import pytest
 
-import posenc_fast as pf
 from posenc_fast import presets
 from posenc_fast.presets._registry import FACTS, REGISTERED
 from support.checkout import checkout
 
-# ---- from LaTeX to numbers ------------------------------------------------------------------------------------------
-
-TOKEN = re.compile(r"\\text\{\w+\}|\\operatorname\{\w+\}|\\[a-z]+|\\,|\d+(?:\.\d+)?|[A-Za-z]|[^\s\\]")
-NAMES = {r"\pi": "pi", r"\theta": "theta", r"\sigma": "sigma", r"\omega": "omega_0"}
-FUNCTIONS = {r"\sqrt": "sqrt", r"\exp": "exp", r"\ln": "log"}
-SIGNS = {
-    r"\cdot": "*",
-    r"\,": "*",
-    r"\lfloor": "floor(",
-    r"\lceil": "ceil(",
-    r"\rfloor": ")",
-    r"\rceil": ")",
-    "^": "**",
-}
-PLACES = {"pi": np.pi, "sqrt": np.sqrt, "exp": np.exp, "log": np.log, "floor": np.floor, "ceil": np.ceil}
-
-
-def program(latex):
-    """Return the Python expression of a formula in LaTeX, with a star between adjacent factors."""
-    tokens = TOKEN.findall(latex.replace(r"\left", "").replace(r"\right", "").replace(r"\omega_0", r"\omega"))
-    written, last = [], ""
-    for piece in pieces(iter(tokens)):
-        value = re.fullmatch(r"\w.*|\(", piece) is not None
-        if value and re.fullmatch(r"[\w.]+|.*[)\]]", last) and last not in PLACES.keys() - {"pi"} | {"linspace"}:
-            written.append("*")
-        written.append(piece)
-        last = piece
-    return "".join(written)
-
-
-def pieces(tokens, end=None):
-    """Yield pieces of a Python expression for LaTeX tokens, up to the token `end`."""
-    for token in tokens:
-        if token == end:
-            return
-        word = re.fullmatch(r"\\(?:text|operatorname)\{(\w+)\}", token)
-        if word:
-            yield word[1]
-        elif token == r"\frac":
-            above, below = (brace(tokens), brace(tokens))
-            yield f"(({above})/({below}))"
-        elif token == "_":
-            yield f"[{brace(tokens)}]"
-        elif token == "{":
-            yield "("
-            yield from pieces(tokens, "}")
-            yield ")"
-        else:
-            yield NAMES.get(token) or FUNCTIONS.get(token) or SIGNS.get(token, token)
-
-
-def brace(tokens):
-    """Return the Python expression of the tokens in the next pair of braces."""
-    assert next(tokens) == "{"
-    depth, inside = 1, []
-    for token in tokens:
-        depth += {"{": 1, "}": -1}.get(token, 0)
-        if not depth:
-            break
-        inside.append(token)
-    return program(" ".join(inside))
-
-
-@pytest.mark.parametrize(
-    ("latex", "value"),
-    [
-        (r"\theta^{-2i/D}", 10.0 ** (-2 * 3 / 8)),
-        (r"\frac{3\,\text{dim}}{8}", 6.0),
-        (r"\frac{3}{8}\,\text{dim}", 6.0),
-        (r"\frac{2\pi}{1.25 \cdot 2^{i}}", 2 * np.pi / 10),
-        (r"\lfloor D/3 \rfloor - 1", 1.0),
-        (r"\left(\frac{D}{i - 1}\right)^{-i/(D + 1)}", 4.0 ** (-3 / 9)),
-        (r"2\pi\,\text{weights}_{:,i}", 2 * np.pi * np.array([4.0, 8.0])),
-        (r"\pi \cdot \operatorname{linspace}(1, \frac{D}{2}, i)", np.pi * np.array([1, 2.5, 4])),
-    ],
-    ids=str,
-)
-def test_formulas_are_numbers(latex, value):
-    weights = np.array([[1.0, 2, 3, 4], [5, 6, 7, 8]])
-    names = {**PLACES, "linspace": lambda a, b, n: np.linspace(a, b, int(n))}
-    scope = {**names, "theta": 10.0, "i": 3, "D": 8, "dim": 16, "weights": weights}
-    np.testing.assert_allclose(eval(program(latex), scope), value, rtol=1e-15)
-
-
-# ---- from presets to numbers ----------------------------------------------------------------------------------------
-
+PLACES = {"pi": np.pi, "sqrt": np.sqrt, "exp": np.exp, "log": np.log, "ceil": np.ceil}
+PLACES |= {"linspace": lambda first, last, count: np.linspace(first, last, int(count))}
 RNG = np.random.default_rng(20)
 WEIGHTS, MATRIX = RNG.normal(size=5), RNG.normal(size=(5, 2))
 SLIDING = [{}, {"layer_type": "sliding_attention"}]
-# keys: presets that need other arguments than 24 columns. Values: arguments of calls. Each formula that the page shows
-# for a preset gives the frequencies of one of these calls.
+# keys: presets that need other arguments than 24 columns. Values: arguments of calls. Each formula of a preset gives
+# the frequencies of one of these calls.
 CALLS = {
     "alphafold3": [{"weights": WEIGHTS, "biases": WEIGHTS}],
+    **{name: [{"factor": 1.0}] for name in presets.names() if "divided by factor" in FACTS[name].frequency},
     "diffusers_2d": [{"embed_dim": 24, "grid_size": 8, "base_size": 6, "interpolation_scale": 3.0}],
     "diffusers_3d": [{"embed_dim": 48, "spatial_interpolation_scale": 2.0, "temporal_interpolation_scale": 3.0}],
     "edm": [{}, {"endpoint": True}],
@@ -156,10 +72,8 @@ LETTERS = {
     "space2vec_theory": lambda a: {"n": [a["frequency_num"]]},
     "timm_fourier": lambda a: {"n": [a["num_bands"]]},
 }
-# presets without a formula: frequencies come from a checkpoint or another preset, or the page gives periods in words
+# presets without a formula: frequencies come from a checkpoint or another preset, or the facts give periods in words
 WITHOUT = {"fone", "galileo_months", "geo_prior", "graphcast", "lightglue", "ltx2_split", "mochi", "satclip_wrap"}
-# matches words in LaTeX, whose letters are not variables of the formula
-WORDS = re.compile(r"\\text\{\w+\}|\\[a-z]+")
 
 
 def built(name, arguments):
@@ -173,123 +87,95 @@ def built(name, arguments):
     return build(**arguments), bound.arguments
 
 
-def frequencies_of(value):
-    """Return the distinct nonzero frequencies of each axis, then those of all axes together."""
-    rates = value.frequencies
-    if isinstance(value, pf.Rotary) and rates.ndim == 1:
-        axes = np.array(value._settings.axes or [0] * len(rates))
-        rates = np.where(axes[:, np.newaxis] == np.arange(axes.max() + 1), rates[:, np.newaxis], 0)
-    rates = rates.reshape(len(rates), -1)
-    return [distinct(rates[:, a]) for a in range(rates.shape[1])], distinct(rates)
+def docs_formulas(monkeypatch):
+    """Return the module docs/formulas.py."""
+    monkeypatch.syspath_prepend(checkout() / "docs")
+    return importlib.import_module("formulas")
 
 
-def distinct(rates):
-    rates = np.asarray(rates, np.float64)
-    return np.unique(rates[rates != 0])
+def expressions(text, names, monkeypatch):
+    """Return the text of a fact with its formulas as Python expressions between dollar signs."""
+    formulas = docs_formulas(monkeypatch)
+    typeset = formulas.formula
+
+    def formula(tokens, names):
+        shown = typeset(tokens, names)
+        return f"${formulas.in_python(tokens).replace('@', '*')}$" if shown.startswith("$") else shown
+
+    with monkeypatch.context() as patch:
+        patch.setattr(formulas, "formula", formula)
+        return formulas.typeset(text, names)
 
 
-def read(name, arguments):
+def read(name, arguments, monkeypatch):
     """Return the formulas of a preset, and {name in a formula: list of values}.
 
     A list has one value for all axes, one for each axis, or one without and one with an option.
     """
     shown = [each for each in arguments if each not in ("frequencies", "functions")]
-    text = importlib.import_module("formulas").typeset(FACTS[name].frequency, shown)
+    text = expressions(FACTS[name].frequency, shown, monkeypatch)
     names = {key: list(value) if isinstance(value, (tuple, list)) else [value] for key, value in arguments.items()}
     names |= {"d": [next(iter(arguments.values()), None)]}
     if "where $D$ is the `axes_dim` of the axis" in text:
         names["D"] = list(arguments["axes_dim"])
     names |= LETTERS.get(name, lambda a: {})(arguments)
     formulas, last = [], None
-    for latex in re.findall(r"\$(.+?)\$", text):
-        letter, equals, right = latex.partition(" = ")
-        if r"\ldots" in latex or re.fullmatch(r"\\?\w+", latex):
+    for formula in re.findall(r"\$(.+?)\$", text):
+        letter, equals, right = formula.partition(" == ")
+        if "<<" in formula or re.fullmatch(r"\w+", formula):
             continue
         if equals and letter not in names:
             last = letter
             names[letter] = [number(right, names)]
-        elif not equals and (re.search("[ick]", WORDS.sub("", latex)) or "linspace" in latex):
-            formulas.append(latex)
+        elif not equals and re.search(r"\b[ick]\b|linspace", formula):
+            formulas.append(formula)
         elif not equals and last is not None:
             # a formula without = and without an index is another value of the name before it: the value for another
             # axis, or the value if an option is set
-            names[last].append(number(latex, names))
+            names[last].append(number(formula, names))
     if "rounded down" in text:
         names["D"] = [int(value) for value in names["D"]]
     return formulas, names
 
 
-def number(latex, names):
-    return value_of(latex, {name: values[0] for name, values in names.items()})
+def number(formula, names):
+    return value_of(formula, {name: values[0] for name, values in names.items()})
 
 
-def value_of(latex, scope):
-    linspace = {"linspace": lambda a, b, n: np.linspace(a, b, int(n))}
+def value_of(formula, scope):
     with np.errstate(divide="ignore", invalid="ignore"):
-        return eval(program(latex), {**PLACES, **linspace, **scope})
+        return eval(formula, PLACES | scope)
 
 
-def values_of(latex, scope, count):
-    """Return the values of a formula: those of its linspace, weights or matrix, or else the first `count` values.
-
-    If the formula contains a matrix, return a column for each axis.
-    """
-    if "operatorname" in latex:
-        return np.asarray(value_of(latex, scope))
+def values_of(formula, scope, count):
+    """Return all values of a formula that contains a linspace or an array, or else its first `count` values."""
+    if "linspace" in formula or "[" in formula:
+        return np.ravel(value_of(re.sub(r"\[.*\]", "", formula), scope))
     first = scope.get("min_deg", 0)
-    steps = range(len(scope["weights"])) if "weights" in scope else range(first, first + count)
-    steps = range(scope["gaussian_matrix"].shape[1]) if "gaussian" in latex else steps
-    return np.array([value_of(latex, {"c": step, "k": step} | scope | {"i": step}) for step in steps])
-
-
-def fits(rates, values, name, arguments):
-    """Return whether frequencies equal the values of a formula.
-
-    If the preset divides some frequencies by a factor, frequencies may be smaller than the values by up to this factor.
-    """
-    if "divided by factor" in FACTS[name].frequency:
-        rates, values = rates[::-1], np.sort(values)[::-1]
-        inside = (rates <= values * (1 + 1e-12)) & (rates >= values / arguments["factor"] * (1 - 1e-12))
-        return inside.all() and np.isclose([rates[0], rates[-1]], [values[0], values[-1] / arguments["factor"]]).all()
-    values = distinct(values)
-    return values.shape == rates.shape and np.allclose(values, rates, rtol=1e-12, atol=0)
+    return np.array([value_of(formula, scope | dict.fromkeys("ick", float(first + i))) for i in range(count)])
 
 
 @pytest.mark.parametrize("name", presets.names())
 def test_formulas_are_the_frequencies(name, monkeypatch):
-    monkeypatch.syspath_prepend(checkout() / "docs")
+    """Each frequency of a preset is a value of one of its formulas, and each formula has such values."""
     if name in WITHOUT:
-        assert "$" not in importlib.import_module("formulas").typeset(FACTS[name].frequency, ["weights"])
+        assert "$" not in expressions(FACTS[name].frequency, ["weights"], monkeypatch)
         return
     used = set()
     for call in CALLS.get(name, [{}]):
         value, arguments = built(name, call)
-        formulas, names = read(name, arguments)
-        by_axis, together = frequencies_of(value)
-        scopes = [dict(zip(names, values, strict=True)) for values in itertools.product(*names.values())]
-
-        def match(rates, axis, formulas=formulas, scopes=scopes, arguments=arguments):
-            for latex, scope in itertools.product(formulas, scopes):
-                values = values_of(latex, scope, len(rates) + (name == "wavegrad_swapped"))
-                values = values if values.ndim == 1 else values[:, axis]
-                if fits(rates, values, name, arguments):
-                    used.add(latex)
-                    return True
-            return False
-
-        axes = [match(rates, axis) for axis, rates in enumerate(by_axis)]
-        # a formula gives the frequencies of each axis, or the frequencies of all axes together
-        assert all(axes) or match(together, 0) or name == "space2vec_theory", f"{FACTS[name].frequency}: {call}"
-    if name == "space2vec_theory":
-        lengths = np.linalg.norm(value.frequencies, axis=1)
-        assert match(np.unique([float(f"{length:.13g}") for length in lengths]), 0)
+        formulas, names = read(name, arguments, monkeypatch)
+        rates = np.asarray(value.frequencies, np.float64)
+        # the frequencies of space2vec_theory are vectors, whose lengths the formula gives
+        rates = np.linalg.norm(rates, axis=1) if name == "space2vec_theory" else rates[rates != 0]
+        found = np.zeros(len(rates), bool)
+        for formula, numbers in itertools.product(formulas, itertools.product(*names.values())):
+            values = values_of(formula, dict(zip(names, numbers, strict=True)), len(rates))
+            equal = np.isclose(rates[:, np.newaxis], values, rtol=1e-12, atol=0).any(axis=1)
+            used |= {formula} if equal.any() else set()
+            found |= equal
+        assert found.all(), f"{FACTS[name].frequency}: {call}"
     assert used == set(formulas), f"no call has the frequencies of {set(formulas) - used}"
-
-
-def test_options_multiply_frequencies():
-    """The option full_turns of `mlx`, which the page describes in words, multiplies frequencies by 2 pi."""
-    plain, turned = presets.mlx(24), presets.mlx(24, full_turns=True)
-    np.testing.assert_allclose(turned.frequencies, 2 * np.pi * plain.frequencies, rtol=1e-14)
 
 
 @pytest.mark.parametrize(
@@ -299,3 +185,32 @@ def test_a_false_formula_is_seen(name, wrong, monkeypatch):
     monkeypatch.setitem(REGISTERED, name, FACTS[name]._replace(frequency=wrong))
     with pytest.raises(AssertionError):
         test_formulas_are_the_frequencies(name, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("text", "typeset"),
+    [
+        ("theta^(-i / (d//2 - 1))", r"$\theta^{-i/(\lfloor d/2 \rfloor - 1)}$"),
+        ("(x / y)^(-i / (n - 1)) / (2 n)", r"$\frac{\left(\frac{x}{y}\right)^{-i/(n - 1)}}{2n}$"),
+        ("2^linspace(1, n/2, k) sqrt(n)", r"$2^{\operatorname{linspace}(1, n/2, k)}\,\sqrt{n}$"),
+        ("3/8 x of all", r"$\frac{3}{8}\,x$ of all"),
+        ("3 x/8 of all", r"$\frac{3x}{8}$ of all"),
+        ("2 pi / base * x", r"$\frac{2\pi}{\text{base}} \cdot x$"),
+        ("of time 2^i, of space 3^i", "of time $2^{i}$, of space $3^{i}$"),
+        ("i = 0 .. 63", r"$i = 0, \ldots, 63$"),
+        ("1e-4 + i", "$10^{-4} + i$"),
+        ("weights[:, i]", r"$\text{weights}_{:,i}$"),
+        ("one of the book's i", "one of the book's $i$"),
+        ("with a base for each axis at 0 and 120 degrees", "with a `base` for each axis at 0 and 120 degrees"),
+        ("as it is, with old_rule=False", "as it is, with `old_rule=False`"),
+        # texts with broken formulas do not raise an error
+        ("(((", "((("),
+        ("2^", "2^"),
+        ("a ( b / ) c", "a ( $b$ / ) $c$"),
+        ("x[", "$x$["),
+        ("", ""),
+    ],
+    ids=repr,
+)
+def test_formulas_are_typeset(text, typeset, monkeypatch):
+    assert docs_formulas(monkeypatch).typeset(text, ["base", "weights"]) == typeset

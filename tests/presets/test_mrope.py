@@ -12,7 +12,7 @@ import pytest
 
 import posenc_fast as pf
 from posenc_fast.presets import positions
-from posenc_fast.presets._multimodal import FAMILIES, REFUSED
+from posenc_fast.presets._multimodal import FAMILIES, REFUSED, family_of
 from support.optional import optional
 
 IMAGE, VIDEO, AUDIO = 151655, 151656, 151646
@@ -34,10 +34,7 @@ def test_text_and_an_image_as_one_reads_them():
         [0, 1, 2, 3, 4, 5, 3, 4, 5, 6, 7, 8],
     ]
     assert (where.dtype, where.shape, deltas.tolist()) == (np.int64, (3, 12), [-3])
-
-
-def test_parts_count_as_their_tokens():
-    where, _ = photos()
+    # the same sequence as parts
     np.testing.assert_array_equal(positions.mrope([3, (1, 2, 3), 3]), where.T)
 
 
@@ -69,13 +66,6 @@ def test_a_row_of_padding_alone_counts_nothing():
 def test_omni_models_without_grids_pad_with_1():
     where, deltas = positions.mrope([0, 0, 5], "qwen2_5_omni", attention_mask=[0, 0, 1])
     assert (where.tolist(), deltas.tolist()) == ([[1, 1, 0]] * 3, [1])
-
-
-def test_images_of_a_batch_are_taken_row_by_row():
-    batch = [[IMAGE, IMAGE, 1], [1, IMAGE, 1]]
-    where, _ = positions.mrope(batch, "qwen2_vl", image_grid_thw=[[1, 2, 4], [1, 2, 2]])
-    assert where[2].tolist() == [[0, 1, 2], [0, 1, 2]]
-    np.testing.assert_array_equal(where[0], [[0, 0, 2], [0, 1, 2]])
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
@@ -137,9 +127,7 @@ def test_frames_lie_at_their_times(timing):
     # the times 1.6 and 3.2 are rounded down to 1 and 3, and added to position 1, the first after the text
     assert where[0].tolist() == [0, 1, 2, 4, 2]
     assert where[1:].tolist() == [[0, 1, 1, 1, 2]] * 2
-
-
-def test_frames_without_a_time_are_a_second_apart():
+    # without a time, frames are a second apart
     assert positions.mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]])[0][0].tolist() == [0, 1, 3, 5, 2]
 
 
@@ -158,6 +146,13 @@ def test_a_video_with_its_sound_has_one_clock(model, same):
     assert deltas.tolist() == [end + same + 2 - len(ids)]
 
 
+def test_audio_without_a_video_counts_like_text():
+    ids = [1, 151652, IMAGE, 151653, 151647, AUDIO, AUDIO, 151648, 1]
+    where, deltas = positions.mrope(ids, "qwen2_5_omni", image_grid_thw=[[1, 2, 2]])
+    assert where.tolist() == [list(range(9))] * 3
+    assert deltas.tolist() == [0]
+
+
 def test_a_config_has_ids_and_sizes_of_its_own():
     config = {"model_type": "qwen3_vl", "image_token_id": 1, "video_token_id": 2}
     config["vision_config"] = {"spatial_merge_size": 1}
@@ -166,6 +161,12 @@ def test_a_config_has_ids_and_sizes_of_its_own():
     where, _ = positions.mrope(types, config, image_grid_thw=[[1, 1, 2]])
     assert where.tolist() == [[0, 1, 1, 3], [0, 1, 1, 3], [0, 1, 2, 3]]
     assert where.dtype == np.int32
+
+
+def test_only_models_that_merge_frames_read_the_key_temporal_merge_size():
+    for model, merged in (("qwen2_vl", 1), ("ernie4_5_vl_moe", 3)):
+        config = {"model_type": model, "vision_config": {"temporal_merge_size": 3}}
+        assert family_of(config).frame_merge == merged
 
 
 def test_frames_of_glm_are_images_between_its_marks():
@@ -193,13 +194,6 @@ def test_tensors_of_torch_are_read():
     options = {"image_grid_thw": torch.tensor([[1, 4, 6]]), "attention_mask": torch.ones(12).bool()}
     where, _ = positions.mrope(torch.from_numpy(PHOTO), "qwen2_vl", **options)
     np.testing.assert_array_equal(where, photos()[0])
-
-
-def test_the_models_own_rotary_takes_them():
-    where, _ = photos()
-    cos, sin = pf.presets.qwen2_vl().tables(np.moveaxis(where, 0, -1))
-    np.testing.assert_array_equal(cos[:3], pf.Rotary(128, base=1e6).tables(3)[0])
-    assert sin.shape == (12, 64)
 
 
 @pytest.mark.parametrize("shape", [(0,), (2, 0), (0, 3)], ids=str)
@@ -270,9 +264,8 @@ def test_nothing_is_written_before_an_error():
     assert (out == -1).all()
 
 
-@pytest.mark.parametrize("words", [("qwen2-vl",), ("multimodal",), ("mrope",)], ids=" ".join)
-def test_search_leads_to_it(words):
-    names = pf.presets.search(*words)
-    assert "qwen2_vl" in names
+def test_search_leads_to_it():
+    for words in ("qwen2-vl", "multimodal", "mrope"):
+        assert "qwen2_vl" in pf.presets.search(words)
     assert "positions.mrope" in pf.presets.table()
     assert "positions.mrope" in (pf.presets.get("qwen2_vl").__doc__ or "")

@@ -13,13 +13,8 @@ import posenc_fast as pf
 TYPES = ("float64", "float32", "float16", "bfloat16")
 ERRORS = ("ok", "null", "type", "length", "alignment", "overlap", "scratch", "scale", "axes", "beyond")
 
-_int, _int64, _length, _size, _double = (
-    ctypes.c_int,
-    ctypes.c_int64,
-    ctypes.c_ssize_t,
-    ctypes.c_size_t,
-    ctypes.c_double,
-)
+_int, _int64, _double = ctypes.c_int, ctypes.c_int64, ctypes.c_double
+_length, _size = ctypes.c_ssize_t, ctypes.c_size_t
 # the type of all pointers, including pointers to constants
 _pointer = ctypes.c_void_p
 _scratch = (_pointer, _size)
@@ -93,45 +88,49 @@ def address(array: np.ndarray) -> int:
     return array.__array_interface__["data"][0]
 
 
-def scratch_of(size: int) -> np.ndarray:
-    """Return scratch memory of this size at an unaligned address, because the functions must accept any address."""
-    return np.empty(size + 1, np.uint8)[1:]
+def scratch_of(size: int, given: np.ndarray | None = None) -> np.ndarray:
+    """Return the given memory, or new memory at an unaligned address, because the functions must accept any address."""
+    return np.empty(size + 1, np.uint8)[1:] if given is None else given
 
 
 def check(error: int) -> None:
     assert error == 0, ERRORS[error]
 
 
-def table(encoding: Handle, start: int, out: np.ndarray) -> np.ndarray:
-    c, scratch = api(), scratch_of(api().scratch(encoding.pointer))
+def table(encoding: Handle, start: int, out: np.ndarray, scratch: np.ndarray | None = None) -> np.ndarray:
+    c, scratch = api(), scratch_of(api().scratch(encoding.pointer), scratch)
     rows = encoding.pointer, start, len(out), type_of(out), address(out), out.strides[0]
     check(c.table(*rows, address(scratch), len(scratch)))
     return out
 
 
-def encode(encoding: Handle, positions: np.ndarray, out: np.ndarray) -> np.ndarray:
-    c, scratch = api(), scratch_of(api().scratch(encoding.pointer))
+def encode(encoding: Handle, positions: np.ndarray, out: np.ndarray, scratch: np.ndarray | None = None) -> np.ndarray:
+    c, scratch = api(), scratch_of(api().scratch(encoding.pointer), scratch)
     function: Any = c.encode_int64 if positions.dtype == np.int64 else c.encode
     rows = encoding.pointer, address(positions), len(out), type_of(out), address(out), out.strides[0]
     check(function(*rows, address(scratch), len(scratch)))
     return out
 
 
-def add(encoding: Handle, start: int, scale: float, x: np.ndarray, out: np.ndarray) -> np.ndarray:
+def add(
+    encoding: Handle, start: int, scale: float, x: np.ndarray, out: np.ndarray, scratch: np.ndarray | None = None
+) -> np.ndarray:
     """Write scale * x + encoding to out. x and out: (batches, rows, columns)."""
-    c, scratch = api(), scratch_of(api().scratch(encoding.pointer))
+    c, scratch = api(), scratch_of(api().scratch(encoding.pointer), scratch)
     places = (address(x), *x.strides[:2], address(out), *out.strides[:2])
     what = encoding.pointer, start, scale, *x.shape[:2], type_of(x)
     check(c.add(*what, *places, address(scratch), len(scratch)))
     return out
 
 
-def rotate(rotary: Handle, start: int | np.ndarray, x: np.ndarray, out: np.ndarray) -> np.ndarray:
+def rotate(
+    rotary: Handle, start: int | np.ndarray, x: np.ndarray, out: np.ndarray, scratch: np.ndarray | None = None
+) -> np.ndarray:
     """Write the rotated x to out. x and out: (batches, heads, tokens, head_dim).
 
     start: first position, or the positions of all tokens.
     """
-    c, scratch = api(), scratch_of(api().rotary_scratch(rotary.pointer, x.shape[2]))
+    c, scratch = api(), scratch_of(api().rotary_scratch(rotary.pointer, x.shape[2]), scratch)
     angles = np.empty(x.shape[2] * c.angles_row(rotary.pointer, type_of(x)), np.uint8)
     rest = x.shape[2], type_of(x), address(angles), address(scratch), len(scratch)
     if isinstance(start, int):
