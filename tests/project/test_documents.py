@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
+from posenc_fast._models.config import table as model_types
 from support.checkout import checkout
 from support.optional import optional
 from support.processes import python
@@ -217,6 +218,19 @@ def test_reference_has_every_name():
     for module in ["posenc_fast", *(f"posenc_fast.{name}" for name in modules)]:
         names = set(importlib.import_module(module).__all__) - {"__version__", "presets", "reference"}
         assert names <= listed[module], f"docs/api.md lacks {sorted(names - listed[module])} of {module}"
+
+
+def test_numbers_of_presets_and_model_types():
+    assert set(re.findall(r"(\d+) published encodings", README)) == {str(len(pf.presets.names()))}
+    assert set(re.findall(r"(\d+) model types", README)) == {str(len(model_types.types()))}
+
+
+@pytest.mark.parametrize("name", ["tasks", "targets", "counts", "libraries"])
+def test_table_of_a_page_is_made_from_its_results(name):
+    tables = runpy.run_path(str(ROOT / "bench" / "tables.py"))
+    page, make = tables["TABLES"][name]
+    (table,) = tables["place"](name).findall((ROOT / page).read_text("utf-8"))
+    assert table == make(tables["load"](name)), "run python bench/tables.py"
 
 
 def test_links_of_the_readme_lead_somewhere():
