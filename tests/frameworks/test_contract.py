@@ -140,3 +140,10 @@ def test_a_missing_package_is_named(module):
     run = python(f"import sys; sys.modules[{package!r}] = None; import posenc_fast.{module}")
     assert run.returncode == 1
     assert f"ImportError: {words}" in run.stderr
+
+
+def test_a_missing_kernel_is_named():
+    optional("numba")
+    run = python("import sys; sys.modules['posenc_fast._kernel'] = None; import posenc_fast.numba")
+    assert run.returncode == 1
+    assert "ImportError: posenc_fast.numba needs the compiled kernel, which is unavailable" in run.stderr

@@ -73,6 +73,7 @@ def at(value):
     pfn.table(at(LINE), np.uint64(2**63), ROWS) | ValueError | start must be below
     pfn.encode(at(LINE), np.zeros(2), ROWS) | ValueError | as many rows as out
     pfn.encode(at(LINE), np.full(3, 1e200), np.empty((3, 12))) | ValueError | exact arithmetic
+    pfn.encode(at(LINE), np.zeros(6)[::2], ROWS) | ValueError | positions must be contiguous
     pfn.encode(at(POINTS), np.zeros((6, 1)), np.empty((3, 8))) | ValueError | as many rows as out
     pfn.add_to(at(LINE), np.zeros((1, 2, 12)), 0, 1.0, ROWS[np.newaxis]) | ValueError | same shape and dtype
     pfn.add_to(at(LINE), np.zeros((1, 3, 12), np.float32), 0, 1.0, ROWS[np.newaxis]) | ValueError | same shape and dtype
