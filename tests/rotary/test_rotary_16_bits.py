@@ -79,9 +79,9 @@ def check(rotary, pairs, start):
     dtype, layout = pairs.dtype, rotary.layout
     got = from_layout(rotary.apply(in_layout(pairs, layout)[:, np.newaxis], start=start)[:, 0], layout)
     largest = float(ml_dtypes.finfo(dtype).max)
-    frequencies = exact.schedule(2 * pairs.shape[1])
+    angles = [exact.sincos(start, frequency) for frequency in exact.schedule(2 * pairs.shape[1])]
     for h, j in np.ndindex(pairs.shape[:2]):
-        rotated, length = exact.rotation(pairs[h, j], start, frequencies[j])
+        rotated, length = exact.rotation(pairs[h, j], *angles[j])
         for value, true in zip(got[h, j].astype(np.float64).tolist(), rotated, strict=True):
             if np.isinf(value):
                 assert abs(true) > largest * (1 - 2.0**-19)

@@ -138,7 +138,7 @@ def test_error_of_several_roundings(name, shifts, rng):
     allowed = (1 + ONE_TURN[name]) ** (shifts + 1) - 1
     largest = 0.0
     for i, j in np.ndindex(40, 16):
-        rotated, length = exact.rotation(keys[i, j::16], start + i + sum(offsets), frequencies[j])
+        rotated, length = exact.rotation(keys[i, j::16], *exact.sincos(start + i + sum(offsets), frequencies[j]))
         for value, true in zip(cache[i, j::16], rotated, strict=True):
             error = float(abs(mpmath.mpf(float(value)) - true) / length)
             assert error <= allowed

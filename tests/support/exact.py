@@ -49,9 +49,8 @@ def sincos(position, frequency):
         return mpmath.sin(position * frequency), mpmath.cos(position * frequency)
 
 
-def rotation(pair, position, frequency):
+def rotation(pair, sine, cosine):
     """Return the two exactly rotated values of a pair, and the length of the pair."""
-    sine, cosine = sincos(position, frequency)
     with _working(PRECISION):
         a, b = (mpmath.mpf(float(value)) for value in pair)
         return (a * cosine - b * sine, b * cosine + a * sine), mpmath.sqrt(a**2 + b**2)
