@@ -9,6 +9,7 @@ import pytest
 
 import posenc_fast as pf
 from posenc_fast._models.identify import rotary as _identify_rotary
+from posenc_fast._models.identify import rotations as _rotations
 from posenc_fast.presets import positions
 from posenc_fast.presets._registry import FACTS
 from support.errors import raises, wrong_calls
@@ -172,6 +173,14 @@ def test_width_of_a_part(rng):
     assert found.rotary == rotary
     cos, sin = rotary.tables(16)
     assert pf.identify_rotary(cos=cos, sin=sin, head_dim=80).rotary.head_dim == 80
+
+
+def test_all_pairs_determine_the_base():
+    """An error in the fastest pair changes the measured base little."""
+    exponents = np.arange(32) / 32
+    frequencies = 777.0**-exponents
+    frequencies[1] *= 1.0001
+    assert 777.0 in _rotations._bases(frequencies, 1e-4 * frequencies, exponents)
 
 
 def test_simple_encodings_are_preferred():
