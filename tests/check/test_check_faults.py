@@ -170,7 +170,7 @@ def test_other_exponents_next_to_a_linear_scaling(factor, base):
 # ---- bfloat16 stored in float16 ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("rows", "base", "dim"), [(100, 1e6, 32), (2048, 1e4, 32)])
+@pytest.mark.parametrize(("rows", "base", "dim"), [(100, 1e6, 32), pytest.param(2048, 1e4, 32, marks=pytest.mark.slow)])
 def test_tables_that_went_through_bfloat16(rows, base, dim):
     bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
     pe = pf.positional_encoding(rows, dim, base=base)
@@ -313,7 +313,7 @@ every_shape = pytest.mark.parametrize(
     ("d", "layout", "shift"),
     [
         (32, "interleaved", 0),
-        (64, "concatenated", 1),
+        pytest.param(64, "concatenated", 1, marks=pytest.mark.slow),
         pytest.param(100, "concatenated", 0, marks=pytest.mark.slow),
         pytest.param(128, "interleaved", 1, marks=pytest.mark.slow),
     ],
