@@ -72,11 +72,15 @@ def test_answers_for_tables(row):
     assert words in eval(call)
 
 
+@pytest.fixture(scope="module")
+def summands():
+    return {name: np.ones((2, 1 << 14, 256), np.float32) for name in ("x", "out")}
+
+
 @pytest.mark.parametrize("row", SUMS.strip().splitlines())
-def test_answers_for_sums(row):
+def test_answers_for_sums(row, summands):
     call, words = row.split(" | ")
-    names = {"x": np.ones((2, 1 << 14, 256), np.float32), "out": np.ones((2, 1 << 14, 256), np.float32)}
-    assert words in eval(call, globals() | names)
+    assert words in eval(call, globals() | summands)
 
 
 def test_new_memory_of_the_caller_goes_through_the_cache():

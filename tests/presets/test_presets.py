@@ -257,6 +257,7 @@ def test_names_are_sorted_and_complete():
 UNKNOWN = r"""
 wisper | no preset 'wisper'; perhaps whisper
 aimv2 | no preset 'aimv2'; perhaps mae
+streaming | no preset 'streaming'; perhaps streampetr_time, sam, hidream$
 BERT4Keras | perhaps annotated_transformer
 qqqqqq | no preset 'qqqqqq'; posenc_fast.presets.names\(\) lists all presets
 diffusers | perhaps diffusers_3d(, \w+){7}, or another result of search\('diffusers'\)
