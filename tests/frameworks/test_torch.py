@@ -520,7 +520,8 @@ def of_pixels():
     adding()(X, positions=[0, 1]) | TypeError | positions; list
     adding()(X, positions=torch.arange(3)) | ValueError | (3,); (2,), with; (3, 2), with
     adding()(X, positions=torch.arange(2), start=1) | ValueError | start=1
-    adding()(X, positions=X[:, 0, 0] > 0) | TypeError | positions; bool
+    adding()(X, positions=X[:, 0, 0] > 0) | TypeError | positions must be integers or real numbers, not torch.bool
+    adding()(X, positions=X[:, 0, 0] * 1j) | TypeError | positions must be integers or real numbers, not torch.complex64
     adding()(X, positions=GRAD[:, 0, 0]) | ValueError | positions; gradients; detach
     adding()(X, positions=META[:, 0, 0]) | ValueError | positions; meta; cpu
     adding()(X, start=2**64) | (ValueError, RuntimeError) | 18446744073709551616
