@@ -371,13 +371,24 @@ def test_a_file_without_end(capsys):
     assert words in error(capsys, "encode", "/dev/zero", "--d-model", "4", "-o", "o.npy")
 
 
-@pytest.mark.parametrize("cell", ["{}", "2026-01-{:02}"])
-def test_bad_cell_in_a_late_chunk(cell, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("cell", "late", "words"),
+    [
+        ("{}", "oops", "line 19: 'oops'"),
+        ("2026-01-{:02}", "oops", "line 19: 'oops'"),
+        ("{}", "2026-01-01", "line 19: the cell is a date, but line 2 has a number"),
+        ("2026-01-{:02}", "7", "line 19: the cell is a number, but line 2 has a date"),
+    ],
+)
+def test_bad_cell_in_a_late_chunk(cell, late, words, monkeypatch, capsys):
     monkeypatch.setattr(_csv, "CELLS", 5)
     cells = [cell.format(i + 1) for i in range(23)]
-    cells[17] = "oops"
+    cells[17] = late
     Path("p.csv").write_text("\n".join(["t", *cells, ""]))
-    assert "line 19: 'oops'" in error(capsys, "encode", "p.csv", "--d-model", "4", "-o", "o.npy")
+    # the frequencies are for times and for numbers
+    np.save("f.npy", [1.0])
+    options = ["--d-model", "2", "--frequencies", "f.npy", "-o", "o.npy"]
+    assert words in error(capsys, "encode", "p.csv", *options)
 
 
 # ---- encode: other delimiters ---------------------------------------------------------------------------------------
