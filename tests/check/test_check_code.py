@@ -261,6 +261,13 @@ def test_axes_in_another_order(rng):
         assert f"the axes of a position are in {words}" in finding.says
 
 
+def test_the_largest_error():
+    encoding = pf.sinusoidal(64)
+    assert is_right(encoding.encode, encoding).largest_error < 1e-6
+    assert is_wrong("amplitude", lambda p: 2 * encoding.encode(p), encoding).largest_error == pytest.approx(1)
+    assert is_wrong("sign", lambda p: -encoding.encode(p), encoding).largest_error == pytest.approx(2)
+
+
 def test_every_row_of_short_and_long_tables_is_checked():
     def short(n):
         return pf.sinusoidal(64).table(n, start=0 if n > 32 else 1)
