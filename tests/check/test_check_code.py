@@ -261,6 +261,11 @@ def test_axes_in_another_order(rng):
         assert f"the axes of a position are in {words}" in finding.says
 
 
+def test_another_base_of_frequencies_without_a_preset():
+    encoding, other = (pf.sinusoidal(64, base=base, freq_shift=0.25) for base in (10000.0, 12345.6789))
+    assert "the base is 12345.7 instead of 10000" in is_wrong("base", other.encode, encoding).says
+
+
 def test_the_largest_error():
     encoding = pf.sinusoidal(64)
     assert is_right(encoding.encode, encoding).largest_error < 1e-6
