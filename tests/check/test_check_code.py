@@ -245,6 +245,32 @@ def test_several_faults_are_all_named():
     finding = is_wrong("start", lambda p: 2 * other.encode(p + 1), pf.sinusoidal(64))
     for words in ("position 1", "concatenated", "base is 1000", "multiplied by 2"):
         assert words in finding.says
+    encoding = pf.sinusoidal(64)
+    finding = is_wrong("start", lambda p: 2 * encoding.encode(p + 1), encoding)
+    assert "row p has the values of position p + 1, and all values are multiplied by 2" in finding.says
+    # the finding about a row of zeros also names the fault of the other rows, if they have one
+    for fault, other_rows in (("a padding row", False), ("a padding row and one too far", True)):
+        finding = is_wrong("padding", SINUSOIDAL_FAULTS[fault][1](Style(64)), encoding)
+        assert ("in the other rows" in finding.says) is other_rows
+
+
+def test_axes_in_another_order(rng):
+    encoding = pf.fourier_features(rng.normal(size=(8, 3)))
+    for order, words in (([2, 0, 1], "another order"), ([1, 2, 0], "another order"), ([2, 1, 0], "reverse order")):
+        finding = is_wrong("layout", lambda p, order=order: encoding.encode(p[:, order]), encoding)
+        assert f"the axes of a position are in {words}" in finding.says
+
+
+def test_another_base_of_frequencies_without_a_preset():
+    encoding, other = (pf.sinusoidal(64, base=base, freq_shift=0.25) for base in (10000.0, 12345.6789))
+    assert "the base is 12345.7 instead of 10000" in is_wrong("base", other.encode, encoding).says
+
+
+def test_the_largest_error():
+    encoding = pf.sinusoidal(64)
+    assert is_right(encoding.encode, encoding).largest_error < 1e-6
+    assert is_wrong("amplitude", lambda p: 2 * encoding.encode(p), encoding).largest_error == pytest.approx(1)
+    assert is_wrong("sign", lambda p: -encoding.encode(p), encoding).largest_error == pytest.approx(2)
 
 
 def test_every_row_of_short_and_long_tables_is_checked():

@@ -317,6 +317,14 @@ def test_modules_of_a_model():
     assert verdicts["rotary"] == "right"
 
 
+def test_an_encoding_of_another_width_is_expected_of_one_of_several_modules():
+    model = nn.ModuleDict({"one": Adds(), "other": Adds(32)})
+    findings = {finding.name: finding for finding in pf.check(model, pf.sinusoidal(64)).findings}
+    assert (findings["one"].verdict, findings["other"].verdict, findings["other"].fault) == ("right", "unknown", None)
+    (finding,) = computed(Adds(32), pf.sinusoidal(64))
+    assert (finding.verdict, finding.fault) == ("wrong", "shape")
+
+
 def test_presets_are_compared_with_modules_of_their_kind():
     model = nn.ModuleDict({"positions": Adds(skip=1), "rotary": Tables(128)})
     for name in ("llama", "annotated_transformer", "gptj"):

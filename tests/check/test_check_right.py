@@ -97,12 +97,16 @@ def test_powers_of_two_in_16_bits_are_right():
         assert judge_frequencies("freqs", 2.0 ** np.arange(10).astype(dtype)).verdict == "right"
 
 
-def test_timestep_frequencies():
-    values = np.exp(-np.log(1e4) * np.arange(160) / 160).astype(np.float32)
-    shifted = np.exp(-np.log(1e4) * np.arange(160) / 159).astype(np.float32)
-    assert judge_frequencies("time_proj.freqs", values).verdict == "right"
-    finding = judge_frequencies("time_proj.freqs", shifted)
-    assert (finding.verdict, finding.is_) == ("right", "timestep frequencies")
+@pytest.mark.parametrize(
+    ("denominator", "kind"),
+    [(160, "rotary frequencies"), (159.5, "rotary frequencies"), (159, "timestep frequencies")],
+)
+def test_denominators_of_exponents(denominator, kind):
+    values = np.exp(-np.log(1e4) * np.arange(160) / denominator).astype(np.float32)
+    finding = judge_frequencies("time_proj.freqs", values)
+    assert (finding.verdict, finding.is_) == ("right", kind)
+    assert "powers of base 10000" in finding.says
+    assert finding.largest_error < 1e-7
 
 
 @pytest.mark.slow
