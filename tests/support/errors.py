@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -30,9 +31,15 @@ def wrong_calls(table: str, *parameters: str) -> Callable[[Any], Any]:
     return decorate
 
 
-def raises(call: Callable[[], Any], error: Any, words: list[str]) -> None:
-    """Assert that a call raises the given type of error, with all words in its message."""
+def raises(call: Callable[[], Any], error: Any, words: list[str]) -> str:
+    """Assert that a call raises the given type of error, with all words in its message. Return the message."""
     with pytest.raises(error) as caught:
         call()
-    missing = [word for word in words if word not in str(caught.value)]
-    assert not missing, f"the error {str(caught.value)!r} lacks {missing}"
+    message = str(caught.value)
+    patterns = [re.escape(word) for word in words]
+    if words[0].isidentifier():
+        # the name of an argument, such as base, must not be part of a longer word
+        patterns[0] = rf"\b{words[0]}\b"
+    missing = [word for word, pattern in zip(words, patterns, strict=True) if not re.search(pattern, message)]
+    assert not missing, f"the error {message!r} lacks {missing}"
+    return message
