@@ -124,9 +124,11 @@ def test_shift(name, rng):
     shifted = encoding.shift(np.array([0, 2.0**least], DTYPES[name]), angle)
     assert float(shifted[1]) == 2.0**least
     sine, cosine = exact.sincos(offset, mpmath.mpf(1))
-    for (a, b), row in zip(encoded.astype(float).tolist(), encoding.shift(encoded, offset), strict=True):
-        assert_rounded_once(row[0], a * cosine + b * sine, name, 2.0**-50 * math.hypot(a, b))
-        assert_rounded_once(row[1], b * cosine - a * sine, name, 2.0**-50 * math.hypot(a, b))
+    for pair, row in zip(encoded, encoding.shift(encoded, offset), strict=True):
+        # the columns are sine and cosine, so a shift rotates them by the opposite angle
+        rotated, length = exact.rotation(pair, -sine, cosine)
+        for value, true in zip(row, rotated, strict=True):
+            assert_rounded_once(value, true, name, 2.0**-50 * float(length))
 
 
 @pytest.mark.parametrize("layout", ["half", "interleaved", "interleaved_to_half"])
@@ -137,14 +139,13 @@ def test_rotations(layout, name, rng):
     # with base 1, all frequencies are 1, so all pairs rotate by the same angle
     rotary = pf.Rotary(n, base=1.0, layout=layout)
     got = rotary.apply(x, start=angle).astype(float)[0]
-    given = x.astype(float)[0]
     apart, after = (slice(0, n // 2), slice(n // 2, n)), (slice(0, n, 2), slice(1, n, 2))
     before, to = after if layout != "half" else apart, after if layout == "interleaved" else apart
     sine, cosine = exact.sincos(angle, mpmath.mpf(1))
-    for a, b, first, second in zip(given[before[0]], given[before[1]], got[to[0]], got[to[1]], strict=True):
-        slack = 2.0**-20 * math.hypot(a, b)
-        assert_rounded_once(first, a * cosine - b * sine, name, slack)
-        assert_rounded_once(second, b * cosine + a * sine, name, slack)
+    for a, b, *pair in zip(x[0, before[0]], x[0, before[1]], got[to[0]], got[to[1]], strict=True):
+        rotated, length = exact.rotation((a, b), sine, cosine)
+        for value, true in zip(pair, rotated, strict=True):
+            assert_rounded_once(value, true, name, 2.0**-20 * float(length))
     alone = pf.Rotary(2, base=1.0, layout=layout).apply(np.array([[2.0**least, 0]], DTYPES[name]), start=angle)
     assert float(alone[0, 0]) == 2.0**least
 
