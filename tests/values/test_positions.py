@@ -84,7 +84,7 @@ COLUMNS = """
     np.ma.masked | [None]
     np.ma.array([1, 2], mask=False) | [1, 2]
     np.ma.array(["NaT", "2026", "2025"], "M8[s]", mask=[0, 1, 0]) | [None, None, np.datetime64("2025", "s")]
-    [np.datetime64("3000-01-01", "s"), np.datetime64(1, "ns"), None, DAY] | [np.datetime64("3000"), T[0] - 4, None, DAY]
+    [np.datetime64("3000-01-01", "s"), np.datetime64(1, "ns"), None, DAY] | [np.datetime64("3000"), T[0] - np.timedelta64(4, "ns"), None, DAY]
     pd.Series(INTS, dtype="Int64") | INTS
     pd.Series(INTS, dtype="Int64").array | INTS
     pd.Index(pd.Series(INTS, dtype="Int64")) | INTS
