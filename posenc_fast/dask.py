@@ -113,7 +113,7 @@ def table(
         result_type=result_type,
         precision=precision,
         chunks=_normalize(chunks, (rows,), encoding.d_model, result_type),
-        meta=_meta(2, result_type),
+        meta=_meta(result_type),
     )
 
 
@@ -221,7 +221,7 @@ def encode(
         _encode_block,
         chunks=result_chunks,
         new_axis=[positions.ndim] if axes == 1 else None,
-        meta=_meta(len(result_chunks), result_type),
+        meta=_meta(result_type),
         **options,
     )
 
@@ -277,7 +277,7 @@ def grid(
         indexing=indexing,
         result_type=result_type,
         chunks=_normalize(chunks, shape, encoding.d_model, result_type),
-        meta=_meta(len(shape) + 1, result_type),
+        meta=_meta(result_type),
     )
 
 
@@ -327,8 +327,9 @@ def _check_encoding(encoding: Any) -> None:
         raise TypeError(f"encoding must be an Encoding, not {type(encoding).__name__}")
 
 
-def _meta(dims: int, result_type: np.dtype[Any]) -> Array:
-    return np.empty((0,) * dims, result_type)
+def _meta(result_type: np.dtype[Any]) -> Array:
+    """Return an empty array of the results' type. Dask itself changes its number of axes."""
+    return np.empty(0, result_type)
 
 
 def _normalize(
