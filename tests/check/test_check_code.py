@@ -381,7 +381,15 @@ def test_other_widths_and_values_that_are_not_finite():
     is_wrong("shape", lambda p: pf.Rotary(32).tables(p), pf.Rotary(64))
     is_wrong("values", lambda p: np.full((len(p), 64), np.nan), encoding)
     is_wrong("shape", lambda n: pf.positional_encoding(n + 1, 64), encoding, call="length")
-    is_wrong("values", lambda x, p: np.nan * x, pf.Rotary(64))
+    rotary = pf.Rotary(64)
+    is_wrong("values", lambda x, p: np.nan * x, rotary)
+    for fault, other in (("values", rotary), ("base", pf.Rotary(64, base=5e5))):
+
+        def rotated(x, p, other=other):
+            return other.apply(np.where(p[:, np.newaxis] < 9, x, np.nan), positions=p)
+
+        says = is_wrong(fault, rotated, rotary).says
+        assert says.count("values that are not finite, first at position 9; called as") == 1
 
 
 @pytest.mark.parametrize(

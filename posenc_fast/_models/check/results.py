@@ -357,12 +357,11 @@ def judge_rotation(name: str, rotation: Rotation, expected: Rotary | None, call_
     finite = np.isfinite(after[0]).all(axis=1) & np.isfinite(after[1]).all(axis=1)
     if not finite.all():
         first = float(np.abs(rotation.positions[~finite]).min())
-        reason = f"{words}values that are not finite, first at position {first:g}{call_clause}"
-        not_finite = Finding(name, kind, "wrong", "values", reason, np.inf, first_position=first)
-        if not finite.any():
-            return not_finite
-        of_finite = judge_rotation(name, rotation.take(finite), expected, call_clause)
-        return not_finite if of_finite.verdict == "right" else of_finite
+        values = f"values that are not finite, first at position {first:g}{call_clause}"
+        of_finite = judge_rotation(name, rotation.take(finite), expected) if finite.any() else None
+        if of_finite is None or of_finite.verdict != "wrong":
+            return Finding(name, kind, "wrong", "values", f"{words}{values}", np.inf, first_position=first)
+        return replace(of_finite, says=f"{of_finite.says}; and {values}")
     for width in dict.fromkeys((dim, rotation.before[0].shape[1])):
         for layout in dict.fromkeys((expected.layout, *_ROTATIONS)):
             tables = _cosines_and_sines(rotation.before, after, layout, width)
