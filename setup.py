@@ -113,15 +113,14 @@ class BuildKernel(build_ext):
             ]
             # let the compiler decide which functions of .pxd files to inline, except those marked by POSENC_STEP
             names.append(("CYTHON_INLINE", "" if msvc else "__attribute__((__unused__))"))
-            if name == "_rotations" and not msvc:
-                # without this flag, gcc 12 merges products and sums to FMA, in spite of -ffp-contract=off
-                flags = [*flags, "-fno-tree-slp-vectorize"]
+            # without this flag, gcc 12 merges products and sums to FMA, in spite of -ffp-contract=off
+            more = ["-fno-tree-slp-vectorize"] if name == "_rotations" and not msvc else []
             objects += self.compiler.compile(
                 [source],
                 output_dir=str(Path(self.build_temp) / level),
                 macros=[*ext.define_macros, *names],
                 include_dirs=ext.include_dirs,
-                extra_postargs=flags,
+                extra_postargs=[*flags, *more],
                 depends=ext.depends,
             )
         return objects
