@@ -82,8 +82,8 @@ def name_axes(axes: Axes, title: str, xlabel: str, ylabel: str) -> None:
 
 
 def readable(number: float) -> str:
-    """Return the number as text: with three significant digits below 1000, rounded to an integer from 1000 on."""
-    return f"{number:.3g}" if number < 1000 else f"{number:,.0f}"
+    """Return the number as text: with three significant digits, or rounded to an integer if it has more digits."""
+    return f"{number:.3g}" if number < 999.5 else f"{number:,.0f}"
 
 
 def picture(

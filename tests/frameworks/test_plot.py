@@ -274,6 +274,8 @@ def test_default_columns_and_bands():
     # the column of period 16 is drawn, because half a period fits into the eight positions
     periods = pf.fourier_features(pf.periodic([8, 16, 32]))
     assert legend(plot.sinusoids(periods, 8, step=1, ax=new_axes())) == ["column 0: 8", "column 1: 16"]
+    near = pf.fourier_features(pf.periodic([999.4, 999.6]))
+    assert legend(plot.sinusoids(near, ax=new_axes())) == ["column 0: 999", "column 1: 1,000"]
     # a column with many periods is drawn as a band, because its curve would fill the area
     ax = plot.sinusoids(pf.sinusoidal(128), 100_000, columns=[0, 110], ax=new_axes())
     (curve,) = ax.get_lines()
