@@ -41,12 +41,12 @@ def configs(inside):
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 def test_onnx(dtype, capsys):
+    kind = optional("ml_dtypes").bfloat16 if dtype == "bfloat16" else dtype
     arguments = ["--onnx", "40", "--dtype", dtype, "--num-heads", "32", "-o", "rope.npz"]
     assert run("export", "llama.json", *arguments) == 0
     said = capsys.readouterr().out
     assert f"wrote rope.npz: shape (40, 64), {dtype}" in said
     assert "interleaved=0, rotary_embedding_dim=0, num_heads=32" in said
-    kind = optional("ml_dtypes").bfloat16 if dtype == "bfloat16" else dtype
     with np.load("rope.npz") as arrays:
         assert sorted(arrays) == ["cos_cache", "sin_cache"]
         for name, expected in zip(("cos_cache", "sin_cache"), ROTARY.tables(40, dtype=kind), strict=True):
