@@ -34,7 +34,8 @@ def test_calls_from_compiled_functions(dtype, rng):
 
     encoding, rotary, start = pf.sinusoidal(12), pf.Rotary(16), 10**6
     reals, integers = rng.uniform(-1e6, 1e6, 20), rng.integers(-(2**62), 2**62, 20)
-    x, queries = (rng.standard_normal(shape).astype(dtype) for shape in ((2, 20, 12), (2, 3, 5, 16)))
+    # more tokens than values in a head
+    x, queries = (rng.standard_normal(shape).astype(dtype) for shape in ((2, 20, 12), (2, 3, 400, 16)))
     # out consists of some columns of a wider array
     out, rotated = np.empty((5, 20, 15), dtype)[..., 2:-1], np.empty_like(queries)
     addresses = pfn.address_of(encoding), pfn.address_of(rotary)
