@@ -128,6 +128,7 @@ def nested(depth):
     pf.join([E, E], axes=[0, -1]) | ValueError | axes; -1
     pf.join([E, E], axes=[0, True]) | TypeError | axes; True
     pf.join([E, E], axes=3) | TypeError | axes; 3
+    pf.join([E, pf.sinusoidal(4, frequencies=pf.float32_frequencies([1, 0.5]))]) | ValueError | float32_frequencies; mixed
     pf.join([TWO, E], axes=[(0, 0), 1]) | ValueError | axes; (0, 0)
     # errors of table
     E.table(3, start=NAN) | ValueError | start; nan

@@ -132,12 +132,12 @@ def positions_of(drawn, rng):
         return rng.integers(-(2**63), 2**63 - 1, 60)
     if drawn == "near-quarters":
         return np.nextafter(np.arange(60) * 7 / 4, np.where(rng.random(60) < 0.5, -np.inf, np.inf))
-    exponent = {"small": (-300, 0), "usual": (-3, 12), "large": (12, 15)}[drawn]
+    exponent = {"small": (-300, 0), "usual": (-3, 12), "large": (12, 15), "far": (27, 33)}[drawn]
     return rng.normal(size=60) * 10.0 ** rng.integers(*exponent, 60)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("drawn", ["int64", "near-quarters", "small", "usual", "large"])
+@pytest.mark.parametrize("drawn", ["int64", "near-quarters", "small", "usual", "large", "far"])
 @dtypes
 def test_accuracy(drawn, dtype, rng):
     positions = positions_of(drawn, rng)

@@ -218,12 +218,12 @@ class Turns:
 def _quotient(period: Fraction) -> tuple[float, ...] | None:
     """Return doubles (n, d, high, low), where n / d equals the period, and high + low is about 1 / n.
 
-    d is 1 if float64 represents the period. Return None if float64 cannot represent n or d, or if n or d is too large.
+    d is 1 if float64 represents the period. Return None if float64 cannot represent n, or if n or d is too large.
     """
     if Fraction(float(period)) == period:
         return float(period), 1.0, *pair(1 / period)
     n, d = period.as_integer_ratio()
-    if n > 2**900 or d > _EXACT_COUNT or int(float(n)) != n or int(float(d)) != d:
+    if n > 2**900 or d > _EXACT_COUNT or int(float(n)) != n:
         return None
     return float(n), float(d), *pair(Fraction(1, n))
 
