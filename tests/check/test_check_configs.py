@@ -223,8 +223,9 @@ def test_layers_with_a_base_each():
     bases = [1e4, 5e5, 0, 1e4, 2e4]
     config = {**LLAMA, "model_type": "granite_swa", "layer_rope_theta": bases, "num_hidden_layers": 5}
     assert {rotary.base for rotary in parts_of(config).rotaries} == {1e4, 5e5, 2e4}
-    config = {**config, "layer_rope_theta": [1e4 + i for i in range(MOST_KINDS)], "num_hidden_layers": MOST_KINDS}
-    assert parts_of(config).parts[0].verdict == "unknown"
+    for count, verdict in ((MOST_KINDS, "right"), (MOST_KINDS + 1, "unknown")):
+        config |= {"layer_rope_theta": [1e4 + i for i in range(count)], "num_hidden_layers": count}
+        assert parts_of(config).parts[0].verdict == verdict
 
 
 def test_layers_some_of_which_are_scaled():

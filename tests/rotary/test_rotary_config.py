@@ -145,6 +145,7 @@ READ = [
         ({"model_type": model, "head_dim": 8, "rope_parameters": {"rope_theta": 1e4, "rope_type": "default"}}, {}, TURN(8, layout="interleaved"))
         for model in SIDE_BY_SIDE
     ],
+    ({**GRANITE, "layer_rope_theta": [0, 5e5, 0]}, {}, TURN(8, base=5e5)),
     # the numbers of these scalings are tested in test_rotary_exact.py and test_rotary_golden.py
     ({**LLAMA, "rope_theta": 5e5, "rope_scaling": LLAMA3}, {}, TURN(128, base=5e5, scaling=LLAMA3)),
     ({"model_type": "gpt_neox", "hidden_size": 6144, "num_attention_heads": 64, "rotary_pct": 0.25}, {}, TURN(96, rotary_dim=24)),

@@ -96,7 +96,8 @@ def encodings_of(config: Any) -> list[EncodingOfLayers]:
     done: list[dict[str, Any]] = []
     encodings = []
     while waiting:
-        if len(waiting) + len(done) > MOST_KINDS:
+        # the first options, which choose no layers, do not count
+        if len(waiting) + len(done) > MOST_KINDS + 1:
             raise Undecided(
                 f"config has separate encodings for more than {MOST_KINDS} layers or lengths, but posenc_fast reads at "
                 f"most {MOST_KINDS} encodings; call Rotary.from_config(config, layer=..) for one layer"
