@@ -92,7 +92,7 @@ def nested(depth):
     pf.periodic([]) | ValueError | periods; []
     pf.periodic("1D") | ValueError | periods; '1D'
     pf.periodic(np.float64(2)) | ValueError | periods; 2.0
-    pf.periodic([1, 0]) | ValueError | periods; 0
+    pf.periodic([1, 0]) | ValueError | periods must be positive; 0
     pf.periodic([np.timedelta64(-1, "D")]) | ValueError | periods; -1
     pf.periodic([NAN]) | ValueError | periods; nan
     pf.periodic([np.timedelta64("NaT", "s")]) | ValueError | periods; NaT
