@@ -110,6 +110,20 @@ def test_precision(rng):
     assert torch.allclose(x.grad, x.detach(), atol=1e-6)
 
 
+@pytest.mark.usefixtures("elsewhere")
+def test_precision_on_other_devices(rng):
+    x, options = random(rng, 2, 9, 64), {"start": 12345, "precision": "float32"}
+    for module, expected in (
+        (
+            pt.SinusoidalEncoding(64, 0, batch_first=True, precision="float32"),
+            pf.sinusoidal(64).add_to(x.numpy(), **options),
+        ),
+        (pt.RotaryEncoding(64, precision="float32"), pf.Rotary(64).apply(x.numpy(), **options)),
+    ):
+        for got in (module(x, start=12345), module(x, positions=torch.arange(12345, 12354))):
+            assert torch.allclose(got, torch.from_numpy(expected), atol=1e-6)
+
+
 # ---- Hugging Face's function ----------------------------------------------------------------------------------------
 
 
