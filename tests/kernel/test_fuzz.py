@@ -1,6 +1,6 @@
 """Run random calls on guarded memory, and calls with random input.
 
-POSENC_FAST_FUZZ=n runs each test n times (default: 40).
+POSENC_FAST_FUZZ=n runs each test n times (default: 20).
 """
 
 from __future__ import annotations
@@ -14,9 +14,7 @@ from hypothesis import strategies as st
 from support import fuzzing, fuzzing_grammars, fuzzing_input
 from support.seeds import SEED
 
-pytestmark = pytest.mark.slow
-
-EXAMPLES = int(os.environ.get("POSENC_FAST_FUZZ", "0") or 0) or 40
+EXAMPLES = int(os.environ.get("POSENC_FAST_FUZZ", "0") or 0) or 20
 
 INPUT = fuzzing_input.CASES | fuzzing_grammars.CASES
 
@@ -38,6 +36,7 @@ def test_any_memory(call, data):
     call(data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", list(INPUT.values()), ids=list(INPUT))
 @seed(SEED)
 @fuzz
