@@ -82,7 +82,7 @@ def name_axes(axes: Axes, title: str, xlabel: str, ylabel: str) -> None:
 
 
 def readable(number: float) -> str:
-    """Return the number as text: with three significant digits, or rounded to an integer if it has more digits."""
+    """Return the number as text: with three significant digits, or as an integer if that has more than three digits."""
     return f"{number:.3g}" if number < 999.5 else f"{number:,.0f}"
 
 

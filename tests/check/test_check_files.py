@@ -418,9 +418,9 @@ def test_tables_of_zeros_take_their_own_memory(names, tmp_path):
     np.savez_compressed(tmp_path / "zeros.npz", **dict.fromkeys(names, np.zeros((size // 512, 128), np.float32)))
     verdict, used = python(MEMORY, tmp_path / "zeros.npz").stdout.split()
     assert verdict == "unknown"
-    # without the GIL, Python's allocator keeps about 50 MB more
-    more = 1.75 if sysconfig.get_config_var("Py_GIL_DISABLED") else 0.75
-    assert int(used) * 1024 < (len(names) + more) * size
+    # without the GIL, Python's allocator keeps about 50 MB more, whatever the size of the arrays
+    kept = 64 << 20 if sysconfig.get_config_var("Py_GIL_DISABLED") else 0
+    assert int(used) * 1024 < (len(names) + 0.75) * size + kept
 
 
 def test_tensors_too_large_to_read_are_unknown(tmp_path):
