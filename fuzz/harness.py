@@ -25,7 +25,8 @@ from hypothesis import strategies as st
 
 import posenc_fast as pf
 
-CASES = fuzzing.CASES | fuzzing_input.CASES | fuzzing_grammars.CASES | fuzzing_check.CASES
+CASES = {name: lambda data, call=call: call(data)() for name, call in fuzzing.CALLS.items()}
+CASES |= fuzzing_input.CASES | fuzzing_grammars.CASES | fuzzing_check.CASES
 SEEDS = 64
 
 

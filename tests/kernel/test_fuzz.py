@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 from support import fuzzing, fuzzing_grammars, fuzzing_input
+from support.engines import with_each_engine
 from support.seeds import SEED
 
 EXAMPLES = int(os.environ.get("POSENC_FAST_FUZZ", "0") or 0)
@@ -27,13 +28,12 @@ fuzz = settings(
 )
 
 
-@pytest.mark.usefixtures("backend")
-@pytest.mark.parametrize("call", list(fuzzing.CASES.values()), ids=list(fuzzing.CASES))
+@pytest.mark.parametrize("call", list(fuzzing.CALLS.values()), ids=list(fuzzing.CALLS))
 @seed(SEED)
 @fuzz
 @given(data=st.data())
 def test_any_memory(call, data):
-    call(data)
+    with_each_engine(call(data))()
 
 
 @pytest.mark.slow
