@@ -429,6 +429,15 @@ def test_rotations_do_not_exceed_their_scratch(dtype, rng):
             assert arena.untouched()
 
 
+@pytest.fixture
+def frozen():
+    """Hide older objects from the garbage collector, because searching all objects of the tests takes long."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("frozen")
 def test_capsules_keep_their_memory_alive(rng):
     expected = pf.sinusoidal(20, base=77.0).table(50, start=9)
     x = rng.standard_normal((1, 2, 5, 8))
@@ -439,6 +448,7 @@ def test_capsules_keep_their_memory_alive(rng):
     same_bits(c.rotate(rotary, 0, x, x), expected_rotation)
 
 
+@pytest.mark.usefixtures("frozen")
 def test_capsules_free_their_memory():
     """A capsule keeps the memory of a deleted Encoding. Deleting the last capsule frees the memory."""
     encoding = pf.Encoding([1.0, 0.5], [0.0, 0.25])
