@@ -67,6 +67,17 @@ class Looks(Adds):
         return self.pe[0][position_ids]
 
 
+class AddsWithoutTable(nn.Module):
+    """A module that computes its rows at each call, and whose only number is half of its width."""
+
+    def __init__(self):
+        super().__init__()
+        self.half = 23
+
+    def forward(self, x):
+        return x + table(x.size(1), 2 * self.half)
+
+
 class Channels(Adds):
     """A module of speech models, with channels before tokens."""
 
@@ -163,6 +174,13 @@ class Rotates(Frequencies):
         return torch.cat((a * cos - b * sin, b * cos + a * sin), -1)
 
 
+class RotatesBoth(Rotates):
+    """A rotation of queries and keys."""
+
+    def forward(self, q, k):
+        return super().forward(q), super().forward(k)
+
+
 class Complex(nn.Module):
     """A module of the original Llama, which looks up complex numbers."""
 
@@ -198,6 +216,7 @@ RIGHT = {
     "adds and returns": (AddsAndReturns, pf.sinusoidal(64), False),
     "returns": (Returns, pf.sinusoidal(64), False),
     "looks": (Looks, pf.sinusoidal(64), False),
+    "adds, without a table": (AddsWithoutTable, pf.sinusoidal(46), True),
     "channels": (Channels, pf.sinusoidal(64), False),
     "scaled": (ScaledPositions, pf.sinusoidal(64), False),
     "timestep": (Timestep, "ddpm", True),
@@ -473,6 +492,34 @@ def test_unknown_modules(make, words):
     assert (finding.verdict, finding.fault) == ("unknown", None)
     assert words in finding.says
     assert "\n" not in finding.says
+
+
+class TurnsRowsWithoutBatch(Adds):
+    """A module that reverses the rows for an x without a batch axis, or not."""
+
+    def __init__(self, turns):
+        super().__init__()
+        self.turns = turns
+
+    def forward(self, x):
+        rows = self.pe[0, : x.size(-2)]
+        return x + (rows.flip(0) if self.turns and x.ndim == 2 else rows)
+
+
+@pytest.mark.parametrize("turns", [False, True])
+def test_modules_without_a_batch_axis(turns):
+    (finding,) = computed(TurnsRowsWithoutBatch(turns))
+    assert finding.verdict == "right"
+    assert ("x without a batch axis gets different rows" in finding.says) == turns
+
+
+def test_the_call_of_a_module_is_named():
+    for model, call in (
+        (Rotates(), "forward(x (batch, n, heads, d))"),
+        (RotatesBoth(), "forward(x (batch, n, heads, d), x)"),
+    ):
+        (finding,) = computed(model)
+        assert (finding.verdict, f"called as {call};" in finding.says) == ("right", True), finding.says
 
 
 def test_modules_on_meta_or_without_copies():

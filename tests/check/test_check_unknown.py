@@ -86,6 +86,12 @@ def test_linear_scaling_is_ambiguous():
         ("opener.weight", (64, 64), None),
         ("single.weight", (64, 64), None),
         ("q_proj.weight", (64, 64), None),
+        # the limits of lengths
+        ("inv_freq", (2**16,), "frequencies"),
+        ("inv_freq", (2**16 + 1,), None),
+        ("pe", (8, 4), "table"),
+        ("pe", (7, 4), None),
+        ("pe", (8, 3), None),
     ],
 )
 def test_names_and_shapes(name, shape, kind):

@@ -335,6 +335,8 @@ X = np.ones((2, 3, 8), np.float32)
     """
     pfj.table("sinusoidal", 3) | TypeError | encoding; posenc_fast.Encoding; str
     pfj.rotate(ENCODING, X) | TypeError | rotary; posenc_fast.Rotary; Encoding
+    pfj.add_to(ROTARY, X) | TypeError | encoding; posenc_fast.Encoding; Rotary
+    pfj.encode(ROTARY, i) | TypeError | encoding; posenc_fast.Encoding; Rotary
     pfj.table(ENCODING, -1, start=i) | ValueError | length; -1
     pfj.table(ENCODING, 3, start=i + 0.5) | TypeError | start; float32; use encode(encoding, start + step
     pfj.add_to(ENCODING, X, start=i + 0.5) | TypeError | start; float32; pass positions=start +

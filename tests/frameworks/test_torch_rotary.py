@@ -216,6 +216,23 @@ def test_llama(llama, monkeypatch):
     torch.testing.assert_close(*results, rtol=0, atol=1e-6)
 
 
+@pytest.mark.parametrize("leaf", [0, 1], ids=["cos", "sin"])
+def test_gradients_of_one_table(leaf, rng):
+    """The gradient of the cosines or the sines is right if nothing else requires a gradient."""
+    q, *halves = (random(rng, *shape, dtype=torch.float64) for shape in ((1, 2, 3, 8), (1, 3, 4), (1, 3, 4)))
+
+    def call(half):
+        cos, sin = (torch.cat([each, each], -1) for each in (half if i == leaf else halves[i] for i in range(2)))
+        return pt.apply_rotary_pos_emb(q, q.flip(-1), cos, sin)
+
+    def loss(half):
+        return sum((rotated * q).sum() for rotated in call(half))
+
+    half = halves[leaf].clone().requires_grad_()
+    assert torch.autograd.gradcheck(call, half)
+    torch.testing.assert_close(torch.func.grad(loss)(halves[leaf]), torch.autograd.grad(loss(half), half)[0])
+
+
 # ---- errors ---------------------------------------------------------------------------------------------------------
 
 Q, COS, META = torch.zeros(2, 4, 3, 8), torch.zeros(1, 3, 8), torch.empty(1, 3, 8, device="meta")

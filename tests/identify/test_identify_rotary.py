@@ -58,6 +58,12 @@ def test_tables_of_presets(preset, rng):
         np.testing.assert_allclose(identified, exact, rtol=0, atol=1e-6, err_msg=dtype)
 
 
+@pytest.mark.parametrize("head", [64, 256])
+def test_presets_of_other_widths(head):
+    found = pf.identify_rotary(frequencies=pf.presets.llama3(head_dim=head).frequencies)
+    assert (found.presets, found.rotary) == (("llama3",), pf.presets.llama3(head_dim=head))
+
+
 @pytest.mark.parametrize("preset", PRESETS)
 def test_vectors_of_presets(preset, rng):
     name, rotary = PRESETS[preset]

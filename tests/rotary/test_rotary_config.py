@@ -174,6 +174,8 @@ READ = [
     ({"model_type": "pixtral", "head_dim": 8, "rope_theta": 5e5}, {}, TURN(8, sections=[2, 2], frequencies=[pf.geometric(4, base=5e5)[i::2] for i in (0, 1)])),
     ({"model_type": "pixtral", "head_dim": 64}, {"layout": "interleaved"}, pf.presets.pixtral(64, layout="interleaved")),
     ({"model_type": "dinov3_vit", "hidden_size": 384, "num_attention_heads": 6}, {}, pf.presets.dinov3(64)),
+    # this class does not read the inner base, which is accepted if it is the default
+    ({"model_type": "dinov3_vit", "hidden_size": 384, "num_attention_heads": 6, "rope_parameters": {"rope_theta": 100.0}}, {}, pf.presets.dinov3(64)),
     # pairs that belong to no axis of atoms do not rotate
     (ATOMS, {}, TURN(16, frequencies=[1.0, 0.1] * 3 + [1.0, 0.0], sections=[2, 2, 2, 2])),
     (ATOMS | {"num_uid_rope_pairs": 2}, {}, TURN(16, frequencies=[1.0, 0.1] * 3 + [1.0, 0.01], sections=[2, 2, 2, 2])),
@@ -290,6 +292,9 @@ READ = [
     # two keys for the base, or for the width, are accepted if they have the same value
     ({**LLAMA, "rope_theta": 1e6, "theta": 1e6}, {}, TURN(128, base=1e6)),
     ({"model_type": "llama", "hidden_size": 256, "n_embd": 256, "num_attention_heads": 4, "n_head": 4}, {}, TURN(64)),
+    ({"model_type": "llama", "hidden_size": 64, "num_attention_heads": 1}, {}, TURN(64)),
+    # Llama reads no rotated fraction, so only 1 is accepted
+    (LLAMA | {"partial_rotary_factor": 1.0}, {}, TURN(128)),
     # configs of unknown models
     *[(NEW, {"layout": layout}, TURN(64, base=5e5, rotary_dim=32, layout=layout)) for layout in ("half", "interleaved", "interleaved_to_half")],
     (KINDS, {"layout": "half", "layer_type": "b"}, TURN(8, base=5.0)),
@@ -342,6 +347,8 @@ REFUSED = {
     "CLIP": (CLIP, ["'clip' has no rotary encoding", "text_config, vision_config"]),
     "nope": ({"model_type": "granitemoehybrid", "position_embedding_type": "nope"}, ["position_embedding_type", "'nope'", "no rotary"]),
     "alibi": ({"model_type": "falcon", "alibi": True, "head_dim": 64}, ["alibi", "True", "ALiBi"]),
+    "head of LongCat": ({"model_type": "longcat_flash", "qk_rope_head_dim": 32}, ["head_dim=64 (the default of the class)", "qk_rope_head_dim=32"]),
+    "head_dim of LongCat": ({"model_type": "longcat_flash", "qk_rope_head_dim": 32, "head_dim": 16}, ["head_dim=16 and qk_rope_head_dim=32"]),
     "no base of EXAONE": ({"model_type": "exaone", "head_dim": 128}, ["lacks 'rope_theta'", "exaone"]),
     "MLPs of Dory": ({"model_type": "dory", "layer_types": ["sliding_attention", "mlp", "mlp", "full_attention"]}, ["layer_types", "'mlp' after the type"], {"layer": 0}),
     "no base": ({"model_type": "olmo_hybrid", "head_dim": 8, "rope_parameters": {"rope_theta": None}}, ["rope_theta", "no rotary"]),
