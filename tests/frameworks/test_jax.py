@@ -274,6 +274,17 @@ def test_derivatives_of_x(name, derivative, rng):
     np.testing.assert_allclose(run(jax_call, x), run(matrix_of(numpy_call), x), rtol=1e-10, atol=1e-10)
 
 
+def test_derivatives_of_x_with_a_traced_start(rng):
+    x = rng.normal(size=(2, 3, 8)).astype(np.float32)
+    for value, function in ((ROTARY, pfj.rotate), (ENCODING, pfj.add_to)):
+
+        def loss(x, start, value=value, function=function):
+            return (function(value, x, start=start) ** 3).sum()
+
+        traced = jax.jit(jax.grad(loss))(x, 7)
+        np.testing.assert_allclose(traced, jax.grad(loss)(x, 7), rtol=1e-5, atol=1e-5)
+
+
 def rotated_ones(p):
     """Return an array of ones, of shape (2, 3, 8), rotated by positions of shape (3,)."""
     angles = p[:, None] * ROTARY.frequencies
