@@ -494,23 +494,23 @@ def test_unknown_modules(make, words):
     assert "\n" not in finding.says
 
 
-class TurnsRowsWithoutBatch(Adds):
-    """A module that reverses the rows for an x without a batch axis, or not."""
+class ReversesRowsWithoutBatch(Adds):
+    """A module that reverses the rows for an x without a batch axis, if ``reverses`` is true."""
 
-    def __init__(self, turns):
+    def __init__(self, reverses):
         super().__init__()
-        self.turns = turns
+        self.reverses = reverses
 
     def forward(self, x):
         rows = self.pe[0, : x.size(-2)]
-        return x + (rows.flip(0) if self.turns and x.ndim == 2 else rows)
+        return x + (rows.flip(0) if self.reverses and x.ndim == 2 else rows)
 
 
-@pytest.mark.parametrize("turns", [False, True])
-def test_modules_without_a_batch_axis(turns):
-    (finding,) = computed(TurnsRowsWithoutBatch(turns))
+@pytest.mark.parametrize("reverses", [False, True])
+def test_modules_without_a_batch_axis(reverses):
+    (finding,) = computed(ReversesRowsWithoutBatch(reverses))
     assert finding.verdict == "right"
-    assert ("x without a batch axis gets different rows" in finding.says) == turns
+    assert ("x without a batch axis gets different rows" in finding.says) == reverses
 
 
 def test_the_call_of_a_module_is_named():
