@@ -6,6 +6,7 @@ import contextlib
 import io
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -19,7 +20,7 @@ import pytest
 import posenc_fast as pf
 from posenc_fast.__main__ import main
 from posenc_fast._cli.main import _parser
-from support.command_line import command, error, posix, run, safetensors
+from support.command_line import command, each_line, error, files, finish, parquet, posix, run, safetensors
 from support.optional import optional
 
 pytestmark = pytest.mark.usefixtures("inside")
@@ -38,122 +39,92 @@ def test_info(backend, capsys):
     }
 
 
-def test_module_is_a_command():
-    process = command("info")
-    out, err = process.communicate(timeout=60)
-    assert (process.returncode, err) == (0, b"")
-    assert out.startswith(b"backend ")
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["table", "encode", "identify", "presets", "plot", "check", "export", "info", "verify", "bench", "completion"],
-)
-def test_help(name, monkeypatch, capsys):
-    monkeypatch.setenv("COLUMNS", "80")
+def printed_at_exit(capsys, *arguments):
     with pytest.raises(SystemExit) as stop:
-        run(name, "--help")
+        run(*arguments)
     assert stop.value.code == 0
-    out = capsys.readouterr().out
-    assert "posenc" in out
-    assert max(map(len, out.splitlines())) <= 80
-    # only the help of these commands explains |V2, the type of bfloat16 values in .npy files
-    assert ("|V2" in out) == (name in ("table", "encode", "identify", "export"))
+    return capsys.readouterr().out
 
 
-def test_every_option_has_help():
+def test_help(monkeypatch, capsys):
+    """All commands and options have help. The command without arguments prints the help."""
+    monkeypatch.setenv("COLUMNS", "80")
     (commands,) = (action for action in _parser()._actions if action.choices)
+    names = "bench check completion encode export identify info plot presets table verify"
+    assert " ".join(sorted(commands.choices)) == names
     for name, parser in commands.choices.items():
         assert parser.description
         assert [action.dest for action in parser._actions if not action.help] == [], name
+        out = printed_at_exit(capsys, name, "--help")
+        assert max(map(len, out.splitlines())) <= 80
+        # only the help of these commands explains |V2, the type of bfloat16 values in .npy files
+        assert ("|V2" in out) == (name in ("table", "encode", "identify", "export"))
     assert all(each.help != commands.choices[each.dest].description for each in commands._choices_actions)
+    out = printed_at_exit(capsys, "--help")
+    assert out.startswith("usage: posenc-fast ")
+    assert max(map(len, out.splitlines())) <= 80
+    assert run() == 0
+    assert capsys.readouterr() == (out, "")
 
 
 def test_version(capsys):
-    with pytest.raises(SystemExit) as stop:
-        run("--version")
-    assert (stop.value.code, capsys.readouterr().out) == (0, f"posenc_fast {pf.__version__}\n")
+    assert printed_at_exit(capsys, "--version") == f"posenc_fast {pf.__version__}\n"
 
 
-BAD_ARGUMENTS = r"""
-tabel 4 4 -o o.npy | not 'tabel'; did you mean 'table'\? \(see posenc-fast --help\)
---verison | no option --verison; did you mean '--version'
-table 4 4 -o o.npy --wokers 2 | --wokers; did you mean '--workers'\? \(see posenc-fast table --help\)
-table 4 4 -o o.npy --wokers=2 | no option --wokers; did you mean '--workers'
-table --wokers 2 | no option --wokers; did you mean '--workers'
-encode sin --d-model 2 | ^sin: No such file or directory
-table 5 4 --lenght 3 | no option --lenght; did you mean 'LENGTH'\? Pass its value without an option name \(see
-table 5 --d-model 3 | no option --d-model; did you mean 'D_MODEL'
-plot heatmap 8 --lenght 3 -o o.png | no option --lenght; did you mean '--length'
-encode three.npy -o o.npy --periods day week | separate the cycles by commas: --periods day,week\s
-encode -o o.npy --periods day, 12h 7D three.npy | by commas: --periods day,12h,7D\s
-encode three.npy --periods=day week -o o.npy | by commas: --periods day,week\s
-encode three.npy --periods 24 168 -o o.npy | by commas: --periods 24,168\s
-plot clocks --periods 1D 7D -o o.png | by commas: --periods 1D,7D\s
-table 4 4 -o o.npy --sinus | no option --sinus \(see posenc-fast table --help\)
-table 4 4 4 -o o.npy | unrecognized arguments: 4
-table 4 4 -o o.npy --layout interleavd | not 'interleavd'; did you mean 'interleaved'
-table 4 -o o.npy | D_MODEL
-table four 4 -o o.npy | four
-table -4 4 -o o.npy | length must be at least 0, not -4
-table 4 4 -o o.npy --start nan | start
-table 4 4 -o o.npy --step 1e | 1e
-table 4 4 -o o.npy --workers 0 | workers must not be 0
-table 4 4 -o o.npy --layout diagonal | diagonal
-table 4 4 -o o.npy --functions sin | --functions
-table 4 4 -o o.npy --functions sin tan | tan
-table 4 4 -o o.npy --frequencies missing.npy | missing.npy: No such file
-table 4 4 -o o.npy --frequencies three.npy | frequencies has 3 values
-table 4 4 -o no/o.npy | no: the directory does not exist
-table 3 4 -o /proc/o.npy | ^/proc(/o\.npy)?: [^:]+\n$
-table 4 4 -o o.npy --no-compare | --no-compare
-table 4 4 -o . | not a regular file
-table 4 4 -o /dev/null | not a regular file; choose another path
-table 99999999999999999 64 -o o.npy | 99999999999999999 rows of 64 columns of float32 .* more than a file can have; reduce
-identify | TABLE
-identify missing.npy | missing.npy: No such file
-identify three.npy | table has shape \(3,\), but must have shape \(rows, columns\)
-identify three.npy --start 1e | 1e
-identify three.npy --start nan | start must be a finite number
-presets wisper | no preset 'wisper'; perhaps whisper
-presets whisper --search diffusion | leave NAME or --search out
-identify three.npy --key pe | three.npy has no keys.*leave --key out
-table 4 4 -o o.txt | o.txt must end with .npy, .npz, .csv or .parquet, or --format
-table 4 4 -o o | o must end with
-table 4 4 -o o.npy --format txt | '?npy'?, '?npz'?, '?csv'?, '?parquet'?
-encode three.npy --d-model 4 -o o.csv.gz | o.csv.gz must end with
-encode three.npy --d-model 4 -o o.npy --delimiter ; | three.npy is not CSV; leave --delimiter out
-encode three.npy -o o.npy | --d-model
-encode three.npy --d-model 4 -o o.npy --column 0 | leave --column out
-encode three.npy --d-model 4 -o o.npy --workers 0 | workers must not be 0
-encode missing.npy --d-model 4 -o o.npy | missing.npy: No such file
-encode missing.csv --d-model 4 -o o.npy | missing.csv: No such file
-encode three.npy --d-model 4 --keep -o o.csv | three.npy is a .npy file and has no columns; leave --keep
-encode three.npy --d-model 4 --keep -o o.npy | --keep needs .*, and npy files have none; choose the format csv or parquet
-encode three.npy --d-model 4 --keep -o - --format npz | and npz files have none; choose the format csv or parquet
-encode . --d-model 4 -o o.npy | Is a directory|Permission denied
-encode three.npy --d-model 4 -o no/o.npy | no: the directory does not exist
-"""
-
-
-@pytest.mark.parametrize("row", BAD_ARGUMENTS.strip().splitlines())
-def test_bad_arguments(row, capsys):
-    arguments, words = row.replace("/dev/null", os.devnull).split(" | ")
+@each_line(r"""
+    arguments | words
+    tabel 4 4 -o o.npy | not 'tabel'; did you mean 'table'\? \(see posenc-fast --help\)
+    --verison | no option --verison; did you mean '--version'
+    table 4 4 -o o.npy --wokers 2 | --wokers; did you mean '--workers'\? \(see posenc-fast table --help\)
+    table 4 4 -o o.npy --wokers=2 | no option --wokers; did you mean '--workers'
+    table --wokers 2 | no option --wokers; did you mean '--workers'
+    encode sin --d-model 2 | ^sin: No such file or directory
+    table 5 4 --lenght 3 | no option --lenght; did you mean 'LENGTH'\? Pass its value without an option name \(see
+    table 5 --d-model 3 | no option --d-model; did you mean 'D_MODEL'
+    plot heatmap 8 --lenght 3 -o o.png | no option --lenght; did you mean '--length'
+    encode three.npy -o o.npy --periods day week | separate the cycles by commas: --periods day,week\s
+    encode -o o.npy --periods day, 12h 7D three.npy | by commas: --periods day,12h,7D\s
+    encode three.npy --periods=day week -o o.npy | by commas: --periods day,week\s
+    encode three.npy --periods 24 168 -o o.npy | by commas: --periods 24,168\s
+    plot clocks --periods 1D 7D -o o.png | by commas: --periods 1D,7D\s
+    table 4 4 -o o.npy --sinus | no option --sinus \(see posenc-fast table --help\)
+    table 4 4 4 -o o.npy | unrecognized arguments: 4
+    table 4 4 -o o.npy --layout interleavd | not 'interleavd'; did you mean 'interleaved'
+    table four 4 -o o.npy | four
+    table -4 4 -o o.npy | length must be at least 0, not -4
+    table 4 4 -o o.npy --step 1e | 1e
+    table 4 4 -o o.npy --workers 0 | workers must not be 0
+    table 4 4 -o o.npy --functions sin | --functions
+    table 4 4 -o o.npy --functions sin tan | tan
+    table 4 4 -o o.npy --frequencies missing.npy | missing.npy: No such file
+    table 4 4 -o o.npy --frequencies three.npy | frequencies has 3 values
+    table 4 4 -o no/o.npy | no: the directory does not exist
+    table 3 4 -o /proc/o.npy | ^/proc(/o\.npy)?: [^:]+\n$
+    table 4 4 -o o.npy --no-compare | --no-compare
+    table 4 4 -o . | not a regular file
+    table 4 4 -o /dev/null | not a regular file; choose another path
+    table 99999999999999999 64 -o o.npy | 99999999999999999 rows of 64 columns of float32 .* more than a file can .*; reduce
+    identify | TABLE
+    identify missing.npy | missing.npy: No such file
+    identify '' | ^: No such file or directory
+    identify three.npy | table has shape \(3,\), but must have shape \(rows, columns\)
+    identify three.npy --start nan | start must be a finite number
+    identify three.npy --key pe | three.npy has no keys.*leave --key out
+    presets wisper | no preset 'wisper'; perhaps whisper
+    presets whisper --search diffusion | leave NAME or --search out
+    table 4 4 -o o | o must end with .npy, .npz, .csv or .parquet, or --format
+    table 4 4 -o o.npy --format txt | '?npy'?, '?npz'?, '?csv'?, '?parquet'?
+    encode three.npy --d-model 4 -o o.csv.gz | o.csv.gz must end with
+    encode three.npy --d-model 4 -o o.npy --delimiter ';' | three.npy is not CSV; leave --delimiter out
+    encode three.npy --d-model 4 -o o.npy --column 0 | leave --column out
+    encode missing.npy --d-model 4 -o o.npy | missing.npy: No such file
+    encode three.npy --d-model 4 --keep -o o.csv | three.npy is a .npy file and has no columns; leave --keep
+    encode three.npy --d-model 4 --keep -o o.npy | --keep needs .*, and npy files have none; choose the format csv or parquet
+    encode . --d-model 4 -o o.npy | Is a directory|Permission denied
+""")
+def test_bad_arguments(arguments, words, capsys):
     np.save("three.npy", np.ones(3))
-    assert re.search(words, error(capsys, *arguments.split()))
-    assert os.listdir() == ["three.npy"]
-
-
-def test_no_command(monkeypatch, capsys):
-    """The command without arguments prints the help."""
-    monkeypatch.setenv("COLUMNS", "80")
-    assert run() == 0
-    printed = capsys.readouterr()
-    with pytest.raises(SystemExit):
-        run("--help")
-    assert printed == capsys.readouterr()
-    assert printed.out.startswith("usage: posenc-fast ")
-    assert max(map(len, printed.out.splitlines())) <= 80
+    assert re.search(words, error(capsys, *shlex.split(arguments.replace("/dev/null", os.devnull))))
 
 
 def test_link_to_a_missing_directory(inside, capsys):
@@ -171,7 +142,6 @@ def test_link_to_a_missing_directory(inside, capsys):
         # with ``python -W error``, Python raises warnings as errors
         (RuntimeWarning("overflow"), "overflow\n"),
     ],
-    ids=["memory", "bytes", "warning"],
 )  # fmt: skip
 def test_errors_of_the_library(raised, words, monkeypatch, capsys):
     def table(*arguments, **settings):
@@ -181,10 +151,9 @@ def test_errors_of_the_library(raised, words, monkeypatch, capsys):
     assert error(capsys, "table", "4000", "8", "-o", "o.npy") == words
 
 
-def test_bad_environment(capsys):
-    process = command("info", env={"POSENC_FAST_BACKEND": "fortran"})
-    err = process.communicate(timeout=60)[1].decode()
-    assert process.returncode == 2
+def test_bad_environment():
+    status, _, err = finish(command("info", env={"POSENC_FAST_BACKEND": "fortran"}))
+    assert status == 2
     assert re.fullmatch(r"posenc-fast: error: .*fortran.*\n", err)
 
 
@@ -198,13 +167,8 @@ def test_completion(shell, capsys):
     script = capsys.readouterr().out
     for word in ("table", "completion", "freq-shift", "interleaved", *pf.presets.names()):
         assert word in script
-
-
-@posix
-@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not here")
-def test_completion_in_bash(capsys):
-    optional("shtab")
-    assert run("completion", "bash") == 0
+    if shell != "bash" or os.name != "posix" or shutil.which("bash") is None:
+        return
     Path("pe.npy").touch()
     completed = {
         "enc": "encode",
@@ -215,12 +179,11 @@ def test_completion_in_bash(capsys):
         "identify p": "pe.npy",
         "export p": "pe.npy",
     }
-    script = capsys.readouterr().out
     for words in completed:
         script += f"COMP_WORDS=(posenc-fast {words}) COMP_CWORD={len(words.split())}\n_shtab_posenc_fast\n"
         script += "echo ${COMPREPLY[@]}\n"
-    shell = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
-    assert shell.stdout.splitlines() == list(completed.values())
+    ended = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+    assert ended.stdout.splitlines() == list(completed.values())
 
 
 def test_completion_errors(monkeypatch, capsys):
@@ -232,14 +195,7 @@ def test_completion_errors(monkeypatch, capsys):
 
 # ---- signals and exit statuses --------------------------------------------------------------------------------------
 
-
-def table_long(inside):
-    return ["table", "150000", "64", "--dtype", "float16"]
-
-
-def encode_long(inside):
-    np.save(inside / "p.npy", np.arange(400000.0))
-    return ["encode", str(inside / "p.npy"), "--d-model", "64", "--dtype", "float16"]
+interruptible = pytest.mark.skipif(signal.getsignal(signal.SIGINT) is signal.SIG_IGN, reason="interrupts are ignored")
 
 
 def writes_to(process, folder):
@@ -251,18 +207,20 @@ def writes_to(process, folder):
     return any(name.startswith(f"{folder}/#") for name in opened) or bool(list(folder.glob(".posenc-fast-*")))
 
 
-def wait_until_it_writes(process, folder):
-    deadline = time.monotonic() + 60
-    while not writes_to(process.pid, folder) and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.005)
-
-
 @posix
-@pytest.mark.skipif(signal.getsignal(signal.SIGINT) is signal.SIG_IGN, reason="interrupts are ignored here")
+@interruptible
 @pytest.mark.parametrize(
-    ("arguments", "number", "existing"), [(table_long, signal.SIGINT, True), (encode_long, signal.SIGTERM, False)]
+    ("arguments", "name", "existing"),
+    [
+        ("table 150000 64", "SIGINT", True),
+        ("encode p.npy --d-model 64", "SIGTERM", False),
+        ("table 150000 64", "SIGKILL", False),
+    ],
 )
-def test_signal(arguments, number, existing, inside):
+def test_signal(arguments, name, existing, inside):
+    if name == "SIGKILL" and not hasattr(os, "O_TMPFILE"):
+        pytest.skip("this system has no unnamed files")
+    np.save("p.npy", np.arange(400000.0))
     target = inside / "out"
     target.mkdir()
     if existing:
@@ -271,24 +229,17 @@ def test_signal(arguments, number, existing, inside):
     # that closes it. Python then closes the file with a warning, which users do not see by default. `command` would
     # turn this warning into an error.
     code = ("-W", "ignore::ResourceWarning", "-m", "posenc_fast")
-    process = command(*arguments(inside), "-o", "out/o.npy", code=code, env={"POSENC_FAST_BACKEND": "python"})
-    wait_until_it_writes(process, target)
+    arguments = [*arguments.split(), "--dtype", "float16", "-o", "out/o.npy"]
+    process = command(*arguments, code=code, env={"POSENC_FAST_BACKEND": "python"})
+    deadline = time.monotonic() + 60
+    while not writes_to(process.pid, target) and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.005)
+    number = signal.Signals[name]
     process.send_signal(number)
-    out, err = process.communicate(timeout=60)
-    words = "interrupted" if number == signal.SIGINT else "stopped by SIGTERM"
-    assert (process.returncode, out, err.decode()) == (128 + number, b"", f"posenc-fast: error: {words}\n")
+    words = {"SIGINT": "interrupted", "SIGTERM": "stopped by SIGTERM"}
+    ended = (128 + number, b"", f"posenc-fast: error: {words[name]}\n") if name in words else (-number, b"", "")
+    assert finish(process) == ended
     assert [(file.name, file.read_bytes()) for file in target.iterdir()] == [("o.npy", b"before")] * existing
-
-
-@pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="this system has no unnamed files")
-def test_nothing_stays_of_a_process_that_is_killed(inside):
-    (inside / "out").mkdir()
-    process = command(*table_long(inside), "-o", "out/o.npy", env={"POSENC_FAST_BACKEND": "python"})
-    wait_until_it_writes(process, inside / "out")
-    process.kill()
-    process.communicate(timeout=60)
-    assert process.returncode == -signal.SIGKILL
-    assert os.listdir("out") == []
 
 
 @posix
@@ -325,16 +276,20 @@ SCRIPT = "import sys; from posenc_fast.__main__ import main; sys.exit(main())"
 
 
 @posix
-@pytest.mark.skipif(signal.getsignal(signal.SIGINT) is signal.SIG_IGN, reason="interrupts are ignored here")
+@interruptible
 @pytest.mark.parametrize(
-    ("code", "module"),
+    ("code", "module", "status", "words"),
     [
-        (["-m", "posenc_fast"], "numpy"), (["-mposenc_fast"], "numpy"), (["posenc-fast"], "numpy"),
-        (["-m", "other"], "numpy"), (["-c", SCRIPT], "numpy"),
-        (["-m", "posenc_fast"], "shtab"),
+        (["-m", "posenc_fast"], "numpy", -signal.SIGINT, None),
+        (["-mposenc_fast"], "numpy", -signal.SIGINT, None),
+        (["posenc-fast"], "numpy", -signal.SIGINT, None),
+        (["-m", "other"], "numpy", -signal.SIGINT, "KeyboardInterrupt"),
+        (["-c", SCRIPT], "numpy", -signal.SIGINT, "KeyboardInterrupt"),
+        # the command installs its handlers of signals before it imports shtab
+        (["-m", "posenc_fast"], "shtab", 130, "^posenc-fast: error: interrupted\n$"),
     ],
-)  # fmt: skip
-def test_signal_during_imports(code, module, inside):
+)
+def test_signal_during_imports(code, module, status, words, inside):
     """If the command is interrupted during imports, it ends without a traceback.
 
     Any other program that is interrupted while it imports the package ends with Python's traceback.
@@ -347,30 +302,22 @@ def test_signal_during_imports(code, module, inside):
     Path("path/other.py").write_text(SCRIPT)
     path = os.pathsep.join([str(inside / "path"), str(Path(pf.__file__).parents[1])])
     arguments = ["completion", "bash"] if module == "shtab" else ["info"]
-    process = command(*arguments, code=code, env={"PYTHONPATH": path})
-    out, err = process.communicate(timeout=60)
-    assert out == b""
-    if module == "shtab":
-        # the command installs its handlers of signals before it imports shtab
-        assert (process.returncode, err) == (130, b"posenc-fast: error: interrupted\n")
-    elif code[0] == "-c" or code[-1] == "other":
-        assert process.returncode == -signal.SIGINT
-        assert b"KeyboardInterrupt" in err
-    else:
-        assert (process.returncode, err) == (-signal.SIGINT, b"")
+    ended = finish(command(*arguments, code=code, env={"PYTHONPATH": path}))
+    assert ended[:2] == (status, b"")
+    assert re.search(words, ended[2]) if words else ended[2] == ""
 
 
 @posix
-def test_signal_while_reading(inside):
+def test_signal_while_reading():
     process = command("encode", "-", "--d-model", "4", "-o", "o.npy", stdin=subprocess.PIPE)
     assert process.stdin is not None
     # a pipe's buffer holds fewer bytes, so this write returns only after the process has begun to read
     process.stdin.write(b"1\n" * 500_000)
     process.stdin.flush()
     process.send_signal(signal.SIGTERM)
-    err = process.communicate(timeout=60)[1]
-    assert process.returncode == 143
-    assert err.endswith(b"posenc-fast: error: stopped by SIGTERM\n")
+    status, _, err = finish(process)
+    assert status == 143
+    assert err.endswith("posenc-fast: error: stopped by SIGTERM\n")
     assert os.listdir() == []
 
 
@@ -386,15 +333,12 @@ def test_reader_leaves_in_the_middle():
 
 
 NO_ROOM = "posenc-fast: error: standard output: No space left on device\n"
-needs_full = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
 
 
-@needs_full
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
 def test_process_with_a_full_standard_output():
     with open("/dev/full", "wb") as full:
-        process = command("info", stdout=full)
-        err = process.communicate(timeout=60)[1].decode()
-    assert (process.returncode, err) == (2, NO_ROOM)
+        assert finish(command("info", stdout=full)) == (2, None, NO_ROOM)
 
 
 def run_into(file, unbuffered, *arguments):
@@ -416,51 +360,45 @@ def closed_pipe():
     return write
 
 
-COMMANDS = {
-    "text": ["info"],
-    "npy": ["table", "20000", "64", "--format", "npy"],
-    "npz": ["table", "20000", "64", "-o", "-", "--format", "npz"],
-    "help": ["encode", "--help"],
-    "csv": ["encode", "p.csv", "--d-model", "8", "-o", "-"],
-    "parquet": ["table", "20000", "64", "-o", "-", "--format", "parquet"],
-}
-
-
 @posix
 @pytest.mark.parametrize("unbuffered", [False, True])
-@pytest.mark.parametrize("name", COMMANDS)
-def test_standard_output_cannot_be_written(name, unbuffered, capsys):
-    if name == "parquet":
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "info",
+        "encode --help",
+        "encode p.csv --d-model 8 -o -",
+        "table 20000 64 --format npy",
+        "table 20000 64 -o - --format npz",
+        "table 20000 64 -o - --format parquet",
+        "table 3 4 -o o.npy",
+    ],
+)
+def test_standard_output_cannot_be_written(arguments, unbuffered, capsys):
+    """If standard output is on a full disk, the command fails, and creates or changes no file.
+
+    If nobody reads it, the exit status is 1, or 0 for a report of a file that is written.
+    """
+    if "parquet" in arguments:
         optional("pyarrow")
     Path("p.csv").write_text("1\n" * 20000)
-    assert run_into(closed_pipe(), unbuffered, *COMMANDS[name]) == 1
+
+    def check_full_disk():
+        before = files()
+        if os.path.exists("/dev/full"):
+            assert run_into("/dev/full", unbuffered, *arguments.split()) == 2
+            assert capsys.readouterr().err == NO_ROOM
+        assert files() == before
+
+    check_full_disk()
+    report = "o.npy" in arguments
+    assert run_into(closed_pipe(), unbuffered, *arguments.split()) == (0 if report else 1)
     assert capsys.readouterr().err == ""
-    if os.path.exists("/dev/full"):
-        assert run_into("/dev/full", unbuffered, *COMMANDS[name]) == 2
-        assert capsys.readouterr().err == NO_ROOM
+    assert os.path.exists("o.npy") == report
+    check_full_disk()
 
 
-@needs_full
-@pytest.mark.parametrize("unbuffered", [False, True])
-@pytest.mark.parametrize("existing", [True, False])
-def test_no_room_for_the_report(existing, unbuffered, capsys):
-    """If standard output is on a full disk, the command fails, and creates or changes no other file."""
-    if existing:
-        Path("o.npy").write_bytes(b"before")
-    assert run_into("/dev/full", unbuffered, "table", "3", "4", "-o", "o.npy") == 2
-    assert capsys.readouterr().err == NO_ROOM
-    assert os.listdir() == ["o.npy"] * existing
-    assert not existing or Path("o.npy").read_bytes() == b"before"
-
-
-@posix
-def test_nobody_reads_the_report(capsys):
-    assert run_into(closed_pipe(), False, "table", "3", "4", "-o", "o.npy") == 0
-    assert capsys.readouterr().err == ""
-    assert os.listdir() == ["o.npy"]
-
-
-def test_names_that_the_terminal_cannot_print(capsys):
+def test_names_that_the_terminal_cannot_print():
     out = io.BytesIO()
     with contextlib.redirect_stdout(io.TextIOWrapper(out, encoding="ascii")) as stream:
         assert run("table", "3", "4", "-o", "ö.npy") == 0
@@ -479,26 +417,26 @@ os.execv(sys.executable, [sys.executable, "-m", "posenc_fast", *sys.argv[1:]])
 @posix
 def test_process_with_a_closed_standard_output():
     process = command("table", "4", "4", "-o", "-", code=["-c", CLOSED])
-    out, err = process.communicate(timeout=60)
-    assert (process.returncode, out, err) == (2, b"", b"posenc-fast: error: standard output is closed\n")
+    assert finish(process) == (2, b"", "posenc-fast: error: standard output is closed\n")
 
 
-@pytest.mark.parametrize(
-    ("stream", "arguments", "message"),
-    [
-        ("stdin", "encode --d-model 4 -o o.npy", "give INPUT, a file of positions (- is standard input)"),
-        ("stdin", "encode - --d-model 4 -o o.npy", "standard input is closed"),
-        ("stdout", "info", ""),
-        ("stdout", "presets", ""),
-        ("stdout", "table 4 4 -o -", "standard output is closed"),
-        ("stdout", "encode missing.csv --d-model 4 -o o.npy", "missing.csv: No such file or directory"),
-    ],
-)
+@each_line("""
+    stream | arguments | message
+    stdin | encode --d-model 4 -o o.npy | give INPUT, a file of positions (- is standard input)
+    stdin | encode - --d-model 4 -o o.npy | standard input is closed
+    stdout | info | none
+    stdout | presets | none
+    stdout | table 4 4 -o - | standard output is closed
+    stdout | encode missing.csv --d-model 4 -o o.npy | missing.csv: No such file or directory
+""")
 def test_standard_streams_are_closed(stream, arguments, message, monkeypatch, capsys):
     """If standard input or output is closed, only commands that need it fail, with one error."""
     monkeypatch.setattr(sys, stream, None)
-    assert run(*arguments.split()) == (2 if message else 0)
-    assert capsys.readouterr() == ("", f"posenc-fast: error: {message}\n" if message else "")
+    if message == "none":
+        assert run(*arguments.split()) == 0
+        assert capsys.readouterr() == ("", "")
+    else:
+        assert error(capsys, *arguments.split()) == f"{message}\n"
 
 
 def test_standard_error_is_closed(monkeypatch, capfdbinary):
@@ -515,49 +453,40 @@ def test_standard_error_is_closed(monkeypatch, capfdbinary):
 
 def test_terminals_get_no_bytes(monkeypatch, capsys):
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    assert run("table", "4", "4", "-o", "-", "--format", "npy") == 2
-    assert "standard output is a terminal" in capsys.readouterr().err
+    assert "standard output is a terminal" in error(capsys, "table", "4", "4", "-o", "-", "--format", "npy")
     assert run("table", "2", "2") == 0
     assert capsys.readouterr().out == "c0,c1\n0,1\n0.841470957,0.540302277\n"
 
 
-def colourful(monkeypatch):
-    """Make standard output and standard error look like a terminal that shows colours."""
-    for stream in (sys.stdout, sys.stderr):
-        monkeypatch.setattr(stream, "isatty", lambda: True)
-    for name, value in {"TERM": "xterm", "WT_SESSION": "1", "COLUMNS": "200"}.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.delenv("NO_COLOR", raising=False)
-
-
-COLOURED = {
-    "error": (["table"], "posenc-fast: \x1b[1;31merror:\x1b[0m the following"),
-    "names": (["presets"], " rotary encodings:\x1b[0m\n"),
-    "preset": (["presets", "whisper"], "\x1b[1mfrequency i\x1b[0m  "),
-    "search": (["presets", "--search", "whisper"], "\x1b[1mwhisper\x1b[0m  "),
-    "check": (["check", "pe.npy"], "\x1b[32mright\x1b[0m    pe: "),
-}
-
-
-@pytest.mark.parametrize(("arguments", "words"), COLOURED.values(), ids=COLOURED)
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("table", "posenc-fast: \x1b[1;31merror:\x1b[0m the following"),
+        ("presets", " rotary encodings:\x1b[0m\n"),
+        ("presets whisper", "\x1b[1mfrequency i\x1b[0m  "),
+        ("presets --search whisper", "\x1b[1mwhisper\x1b[0m  "),
+        ("check pe.npy", "\x1b[32mright\x1b[0m    pe: "),
+    ],
+)
 def test_colours(arguments, words, monkeypatch, capsys):
+    def printed(terminal, **environment):
+        for stream in (sys.stdout, sys.stderr):
+            monkeypatch.setattr(stream, "isatty", lambda: terminal)
+        monkeypatch.delenv("NO_COLOR", raising=False)
+        for name, value in {"TERM": "xterm", "WT_SESSION": "1", "COLUMNS": "200", **environment}.items():
+            monkeypatch.setenv(name, value)
+        return run(*arguments.split()), "".join(capsys.readouterr())
+
     np.save("pe.npy", pf.presets.whisper(64).table(40))
-    colourful(monkeypatch)
-    status = run(*arguments)
-    printed = "".join(capsys.readouterr())
-    assert words in printed
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", printed)
+    status, coloured = printed(terminal=True)
+    assert words in coloured
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", coloured)
     assert "\x1b" not in plain
-    for name, value in (("NO_COLOR", "1"), ("TERM", "dumb")):
-        with monkeypatch.context() as environment:
-            environment.setenv(name, value)
-            assert run(*arguments) == status
-            assert "".join(capsys.readouterr()) == plain
-    # no colours in pipes
-    for stream in (sys.stdout, sys.stderr):
-        monkeypatch.setattr(stream, "isatty", lambda: False)
-    assert run(*arguments) == status
-    assert "\x1b" not in "".join(capsys.readouterr())
+    assert printed(terminal=True, NO_COLOR="1") == (status, plain)
+    assert printed(terminal=True, TERM="dumb") == (status, plain)
+    piped = printed(terminal=False)
+    assert piped[0] == status
+    assert "\x1b" not in piped[1]
 
 
 # HOSTILE: text with control characters that would change the terminal, such as its title or the direction of text.
@@ -567,40 +496,36 @@ ESCAPED = r"\x1b]0;owned\x07a\x08\x9b2J\u202eb\u2066c\x7f"
 
 
 def harmless(text):
-    assert not [each for each in text if not each.isprintable() and each != "\n"]
+    return all(each.isprintable() or each == "\n" for each in text)
 
 
-@pytest.mark.parametrize("suffix", ["npz", "safetensors"])
-def test_names_of_arrays_are_escaped(suffix, capsys):
-    if suffix == "npz":
-        arrays = {HOSTILE: np.zeros((2, 2)), "b": np.zeros((2, 2))}
-        np.savez("o.npz", **arrays)
-    else:
-        safetensors("o.safetensors", {HOSTILE: ("F32", (2, 2), bytes(16)), "b": ("F32", (2, 2), bytes(16))})
-    assert run("identify", f"o.{suffix}") == 2
-    err = capsys.readouterr().err
-    harmless(err)
-    assert f"the keys are {ESCAPED}, b" in err
+def test_names_of_arrays_are_escaped(capsys):
+    np.savez("o.npz", **{HOSTILE: np.zeros((2, 2)), "b": np.zeros((2, 2))})
+    safetensors("o.safetensors", {HOSTILE: ("F32", (2, 2), bytes(16)), "b": ("F32", (2, 2), bytes(16))})
+    for file in ("o.npz", "o.safetensors"):
+        err = error(capsys, "identify", file)
+        assert harmless(err)
+        assert f"the keys are {ESCAPED}, b" in err
 
 
 def test_titles_of_columns_are_escaped(capsys):
-    pa, parquet = optional("pyarrow"), optional("pyarrow.parquet")
-    fields = [pa.field(HOSTILE, pa.int64()), pa.field("s", pa.struct([(HOSTILE, pa.int64())]))]
-    parquet.write_table(pa.table([[1], [{HOSTILE: 1}]], pa.schema(fields)), "p.parquet")
+    structs = optional("pyarrow").array([{HOSTILE: 1}])
+    parquet({HOSTILE: [1], "s": structs})
     for column in ("0", "1", "2"):
         run("encode", "p.parquet", "--column", column, "--d-model", "4", "-o", "o.npy")
-        harmless("".join(capsys.readouterr()))
+        assert harmless("".join(capsys.readouterr()))
 
 
 @posix
-def test_names_with_undecodable_bytes_are_escaped(capsys):
-    name = os.fsdecode(b"\x1b[2J\xff.npy")
-    assert run("table", "3", "4", "-o", name) == 0
-    out = capsys.readouterr().out
-    harmless(out)
-    assert out.startswith(r"wrote \x1b[2J\udcff.npy: ")
-    assert run("identify", name) == 2
-    harmless(capsys.readouterr().err)
+def test_names_of_files_are_escaped(capsys):
+    """Reports and errors print a name on one line, with escapes for control characters and undecodable bytes."""
+    Path("p\nq.csv").write_text("1\n2\n")
+    name = os.fsdecode(b"a\nwrote b\x1b[1m\xff.npy")
+    assert run("encode", "p\nq.csv", "--d-model", "4", "-o", name) == 0
+    written = r"wrote a\nwrote b\x1b[1m\udcff.npy: shape (2, 4), float32, 160 bytes"
+    assert capsys.readouterr() == (f"{written}\npositions: p\\nq.csv, column 0\n", "")
+    assert name in os.listdir()
+    assert harmless(error(capsys, "identify", name))
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/mem"), reason="no /proc/self/mem here")
@@ -614,7 +539,3 @@ def test_error_of_reading_names_the_input(arguments, capsys):
     # the first page of memory cannot be read
     os.symlink("/proc/self/mem", name)
     assert error(capsys, *arguments.split()) == f"{name}: Input/output error\n"
-
-
-def test_error_of_reading_names_an_empty_path(capsys):
-    assert error(capsys, "identify", "") == ": No such file or directory\n"

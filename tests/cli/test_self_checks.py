@@ -31,7 +31,7 @@ from posenc_fast._selfcheck import oracle as _oracle
 from posenc_fast._selfcheck import speed as _speed
 from posenc_fast._selfcheck import timing as _timing
 from support import exact
-from support.command_line import error
+from support.command_line import each_line, error
 from support.processes import python
 
 
@@ -63,11 +63,8 @@ def test_verify(capsys):
     assert "seed 5" in lines[0]
     assert lines[2] == "Largest error as a part of the promised bound (1 is the bound), by backend or level:"
     table = [line.split() for line in lines[3:] if "hashes" not in line]
-    hashes = [
-        re.fullmatch(r"(.*\S) +(\d+) of +(\d+) hashes are as expected", line).groups()
-        for line in lines
-        if "hashes" in line
-    ]
+    hashes = re.findall(r"^(.*\S) +(\d+) of +(\d+) hashes are as expected$", printed.out, re.MULTILINE)
+    assert len(hashes) == printed.out.count("hashes")
     engines = ["python", *pf.isa_levels()]
     assert table[0] == ["type", "call", "values", *engines]
     assert [row[1] for row in table[1:4]] == list(_verify.CALLS)
@@ -86,22 +83,20 @@ def test_verify(capsys):
 
 @pytest.mark.usefixtures("quick")
 def test_the_seed_determines_the_positions(capsys):
-    given, again, other = (verify(capsys, *seed)[1].out for seed in (["--seed", "5"], ["--seed", "5"], []))
-    assert again == given
+    given, again, other = (verify(capsys, *more)[1] for more in (["--seed", "5"], ["--seed", "5", "--progress"], []))
+    assert again.out == given.out
     # the first line contains the seed
-    assert other.splitlines()[1:] != given.splitlines()[1:]
+    assert other.out.splitlines()[1:] != given.out.splitlines()[1:]
+    assert re.search(r"verifying: +100 ?%", again.err)
 
 
-@pytest.mark.usefixtures("quick")
-def test_verify_shows_progress(capsys):
-    assert re.search(r"verifying: +100 ?%", verify(capsys, "--progress")[1].err)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [("--seconds 0", "seconds .*0"), ("--seconds nan", "seconds .*nan"), ("--seed -1", "seed .*-1")],
-)
-def test_bad_arguments_of_verify(arguments, words, capsys):
+@each_line("""
+    arguments | words
+    --seconds 0 | seconds .*0
+    --seconds nan | seconds .*nan
+    --seed -1 | seed .*-1
+""")
+def test_bad_arguments_of_verify(arguments, words, inside, capsys):
     assert re.search(words, error(capsys, "verify", *arguments.split()))
 
 
@@ -132,11 +127,8 @@ def test_the_oracle_shares_no_code_with_the_engines():
         import posenc_fast._selfcheck.oracle
         print(*sorted(name for name in sys.modules if name.startswith("posenc_fast.")))
     """
-    assert python(code, Path(pf.__file__).parent).stdout.split() == [
-        "posenc_fast._selfcheck",
-        "posenc_fast._selfcheck.oracle",
-        "posenc_fast.reference",
-    ]
+    imported = python(code, Path(pf.__file__).parent).stdout
+    assert imported == "posenc_fast._selfcheck posenc_fast._selfcheck.oracle posenc_fast.reference\n"
 
 
 # range of positions -> bounds of all sizes, an upper bound of the smallest size, and a lower bound of the largest size
@@ -177,16 +169,15 @@ def test_ranges_reach_their_ends():
 def broken(printed):
     """Return two sets: (type, call) of rows marked BROKEN, and (engine, type) of lines that begin with BROKEN."""
     rows = {tuple(line.split()[:2]) for line in printed.splitlines() if line.endswith("BROKEN")}
-    shown = re.findall(
-        r"^BROKEN: backend (\w+)(?:, level (\w+))?, (\w+), (\w+): .* times the promised bound.*$", printed, re.MULTILINE
-    )
+    pattern = r"^BROKEN: backend (\w+)(?:, level (\w+))?, (\w+), (\w+): .* times the promised bound.*$"
+    shown = re.findall(pattern, printed, re.MULTILINE)
     assert rows == {(name, call) for _, _, call, name in shown}
     return rows, {(level or engine, name) for engine, level, _, name in shown}
 
 
-def found(capsys, *arguments):
+def found(capsys):
     """Run verify, which must find errors. Return the two sets of `broken`."""
-    status, printed = verify(capsys, *arguments)
+    status, printed = verify(capsys, "--seed", "7")
     assert status == 1
     return broken(printed.out)
 
@@ -218,6 +209,13 @@ def test_verify_finds_nan(capsys, monkeypatch):
 
 
 @pytest.mark.usefixtures("quick")
+def test_verify_sees_a_wrong_coefficient(capsys, monkeypatch):
+    high, low = numpy_engine.TAYLOR[5]
+    monkeypatch.setitem(numpy_engine.TAYLOR, 5, (high * (1 + 2.0**-16), low))
+    assert ("python", "float64") in found(capsys, "--seed", "7")[1]
+
+
+@pytest.mark.usefixtures("quick")
 def test_verify_sees_a_wrong_schedule(capsys, monkeypatch):
     right = _schedule.Geometric._times
 
@@ -225,27 +223,19 @@ def test_verify_sees_a_wrong_schedule(capsys, monkeypatch):
         return right(self, _exact.multiply(factor, _exact.divide(10**6 + 1, 10**6, bits), bits), bits)
 
     monkeypatch.setattr(_schedule.Geometric, "_times", wrong)
-    rows, shown = found(capsys, "--seed", "7")
+    rows, shown = found(capsys)
     assert len(rows) == 3 * len({name for name, _ in rows}) >= 9
     assert {engine for engine, _ in shown} == {"python", *pf.isa_levels()}
 
 
-@pytest.mark.usefixtures("quick")
-def test_verify_sees_a_wrong_coefficient(capsys, monkeypatch):
-    high, low = numpy_engine.TAYLOR[5]
-    monkeypatch.setitem(numpy_engine.TAYLOR, 5, (high * (1 + 2.0**-16), low))
-    assert ("python", "float64") in found(capsys, "--seed", "7")[1]
-
-
-# a coefficient of the polynomial for types of at most 32 bits, and the coefficient 1/5! of the polynomial for float64
-COEFFICIENTS = {"S3": (float.fromhex("-0x1.32d2cce2ca8c0p+6"), "float32"), "T5": (1 / 120, "float64")}
-
-
 @pytest.mark.skipif(not pf.isa_levels(), reason="this build has no compiled kernel")
 @pytest.mark.skipif(sys.platform == "darwin", reason="macOS does not load a library that was changed")
-@pytest.mark.parametrize("name", COEFFICIENTS)
-def test_verify_sees_a_wrong_coefficient_of_the_kernel(name, tmp_path):
-    value, number_type = COEFFICIENTS[name]
+@pytest.mark.parametrize(
+    ("value", "number_type"),
+    # a coefficient of the polynomial for types of at most 32 bits, and the coefficient 1/5! of that for float64
+    [(float.fromhex("-0x1.32d2cce2ca8c0p+6"), "float32"), (1 / 120, "float64")],
+)
+def test_verify_sees_a_wrong_coefficient_of_the_kernel(value, number_type, tmp_path):
     package = shutil.copytree(Path(pf.__file__).parent, tmp_path / "posenc_fast")
     kernel = package / Path(_backend.kernel.__file__).name
     right, wrong = (struct.pack("=d", value * factor) for factor in (1, 1 + 2.0**-16))
@@ -265,44 +255,33 @@ def test_verify_sees_a_wrong_coefficient_of_the_kernel(name, tmp_path):
     assert {(level, number_type) for level in pf.isa_levels()} <= broken(run.stdout)[1]
 
 
-def cut(kind, value):
-    """Round values like the Python engine, but float32 towards zero: a fault that verify must find."""
-    if kind != FLOAT32.kind:
-        return right_rounding(kind, value)
-    rounded = value.astype(np.float32)
-    return np.where(np.abs(rounded) > np.abs(value), np.nextafter(rounded, np.float32(0)), rounded)
-
-
-def twice(kind, value):
-    """Round values like the Python engine, but float16 twice, first to float32: a fault that verify must find."""
-    if kind != FLOAT16.kind:
-        return right_rounding(kind, value)
-    return value.astype(np.float32).astype(np.float16).view(np.uint16)
-
-
 right_rounding = numpy_engine.round_once
 
 
-@pytest.mark.usefixtures("quick")
-def test_verify_sees_values_that_are_rounded_twice(capsys, monkeypatch):
-    # about one in 8000 values differs if it is rounded twice, so check more columns
-    monkeypatch.setattr(_verify, "_SCHEDULES", ((130, 500000.0, 0.0),))
-    monkeypatch.setattr(numpy_engine, "round_once", twice)
-    assert ("python", "float16") in found(capsys, "--seed", "7")[1]
+def wrong_rounding(kind, value):
+    """Round values like the Python engine, but float32 towards zero, and float16 twice, first to float32."""
+    if kind == FLOAT32.kind:
+        rounded = value.astype(np.float32)
+        return np.where(np.abs(rounded) > np.abs(value), np.nextafter(rounded, np.float32(0)), rounded)
+    if kind == FLOAT16.kind:
+        return value.astype(np.float32).astype(np.float16).view(np.uint16)
+    return right_rounding(kind, value)
 
 
 @pytest.mark.usefixtures("quick")
 def test_a_reported_value_can_be_reproduced(capsys, monkeypatch):
-    monkeypatch.setattr(numpy_engine, "round_once", cut)
+    """Verify sees values that are rounded wrongly or twice, and names calls and options that give them again."""
+    # about one in 8000 values differs if it is rounded twice, so check more columns
+    monkeypatch.setattr(_verify, "_SCHEDULES", ((130, 500000.0, 0.0),))
+    monkeypatch.setattr(numpy_engine, "round_once", wrong_rounding)
     printed = verify(capsys, "--seed", "7")[1].out
-    assert ("python", "float32") in broken(printed)[1]
+    assert {("python", "float16"), ("python", "float32")} <= broken(printed)[1]
     (line,) = (line for line in printed.splitlines() if "backend python" in line and "encode, float32" in line)
-    encoding, position, column, value, hexadecimal, correct, seed, seconds = re.search(
-        r"float32: (.*), position (\S+), column (\d+): (\S+) = (\S+); the exact value is (\S+), and the error is \S+ "
-        r"times the promised bound; "
-        r"posenc-fast verify --seed (\d+) --seconds (\S+) draws the same positions again$",
-        line,
-    ).groups()
+    pattern = (
+        r"float32: (.*), position (\S+), column (\d+): (\S+) = (\S+); the exact value is (\S+), and the error is \S+ times "
+        r"the promised bound; posenc-fast verify --seed (\d+) --seconds (\S+) draws the same positions again$"
+    )
+    encoding, position, column, value, hexadecimal, correct, seed, seconds = re.search(pattern, line).groups()
     assert float(value) == float.fromhex(hexadecimal)
     assert abs(float(correct)) > abs(float(value))
     assert main(["verify", "--seed", seed, "--seconds", seconds]) == 1
@@ -337,21 +316,16 @@ def test_wrong_bits_are_named(part, lines, capsys, monkeypatch):
     monkeypatch.setattr(_bits, "hashes", lambda times: [("a", f"{times} time"), ("right", "right")])
     monkeypatch.setattr(_bits, "hashes_of_loops", lambda: [("b", "in loops")])
     monkeypatch.setattr(_bits, "hashes_of_frequencies", lambda: [("c", "of frequencies")])
-    expected = {
-        "1": {"a": "1 time", "right": "right"},
-        "loops": {"b": "in loops"},
-        "frequencies": {"c": "of frequencies"},
-    }
+    first = {"a": "1 time", "right": "right"}
+    expected = {"1": first, "loops": {"b": "in loops"}, "frequencies": {"c": "of frequencies"}}
     if part:
         expected[part][min(expected[part])] = "another"
     monkeypatch.setattr(_bits, "expected", lambda part: expected[str(part)])
     assert _bits.report_bits() == (not lines)
     printed = capsys.readouterr().out.splitlines()
-    assert [line for line in printed if line.startswith("BROKEN")] == [
-        f"BROKEN: {line}: the bits differ from those of other machines" for line in lines
-    ]
-    wrong = part == "1"
-    assert printed[0] == f"python                  {2 - wrong} of   2 hashes are as expected"
+    said = [f"BROKEN: {line}: the bits differ from those of other machines" for line in lines]
+    assert [line for line in printed if line.startswith("BROKEN")] == said
+    assert printed[0] == f"python                  {1 if part == '1' else 2} of   2 hashes are as expected"
 
 
 # ---- bench --------------------------------------------------------------------------------------------------------
@@ -417,10 +391,8 @@ def test_sides_are_timed_alternately(long, before, runs, monkeypatch):
     sides = {"short": functools.partial(call, "short", 2.0**-17), "long": functools.partial(call, "long", long)}
     monkeypatch.setitem(_timing.seconds.__kwdefaults__, "clock", lambda: now)
     times = _timing.alternate(sides, 41, clock=lambda: now)
-    assert {name: values.tolist() for name, values in times.items()} == {
-        "short": [2.0**-17] * runs,
-        "long": [long] * runs,
-    }
+    expected = {"short": [2.0**-17] * runs, "long": [long] * runs}
+    assert {name: values.tolist() for name, values in times.items()} == expected
     estimates = [("short", True)] * (2 + 3 * 16) + [("long", True)] * 2
     # 132 calls take a millisecond, and 7 calls take 50 microseconds
     assert calls == estimates + ([("short", False)] * (132 + 7) + [("long", False)] * (before + 1)) * runs

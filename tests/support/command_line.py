@@ -16,8 +16,15 @@ import pytest
 
 import posenc_fast as pf
 from posenc_fast.__main__ import main
+from support.optional import optional
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals, file modes and limits")
+
+
+def each_line(table: str) -> Any:
+    """Parametrize a test by the lines of a table. Bars separate the cells, and the first line has the names."""
+    names, *rows = [line.strip().split(" | ") for line in table.strip().splitlines()]
+    return pytest.mark.parametrize(names, rows)
 
 
 def run(*arguments: str) -> int:
@@ -32,9 +39,23 @@ def command(*arguments: str, code: Sequence[str] = ("-m", "posenc_fast"), **more
     return subprocess.Popen([sys.executable, "-W", "error", *code, *arguments], env=environment, **pipes)
 
 
+def finish(process: subprocess.Popen[bytes], given: bytes | None = None) -> tuple[int, bytes | None, str]:
+    """Wait for a process, and return its exit status, its output and its errors. given: bytes for standard input."""
+    out, err = process.communicate(given, timeout=60)
+    return process.returncode, out, err.decode()
+
+
+def files() -> dict[str, tuple[int, ...]]:
+    """Return the files of the current folder, each with numbers that change when it is written or replaced."""
+    stats = {path.name: path.lstat() for path in Path().iterdir()}
+    return {name: (each.st_ino, each.st_size, each.st_mtime_ns) for name, each in stats.items()}
+
+
 def error(capsys, *arguments):
-    """Run a command that must fail without other output, and return its error, which must be one line."""
+    """Run a command that must fail, print only one line, and leave all files as they are. Return its error."""
+    before = files()
     assert run(*arguments) == 2
+    assert files() == before
     out, err = capsys.readouterr()
     assert out == ""
     assert re.fullmatch(r"posenc-fast: error: [^\n]+\n", err), err
@@ -43,6 +64,12 @@ def error(capsys, *arguments):
 
 def same(file: str, expected: np.ndarray[Any, Any]) -> None:
     np.testing.assert_array_equal(np.load(file), expected, strict=True)
+
+
+def parquet(columns: Mapping[str, Any], file: str = "p.parquet", **settings: Any) -> None:
+    """Write a Parquet file, or skip the test without pyarrow."""
+    table = optional("pyarrow").table(columns)
+    optional("pyarrow.parquet").write_table(table, file, **settings)
 
 
 def safetensors(file: str, arrays: Mapping[str, tuple[str, Sequence[int], bytes]]) -> None:
