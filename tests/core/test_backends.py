@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import asyncio
 import contextvars
 import inspect
 import os
@@ -12,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -25,13 +25,10 @@ from posenc_fast._core.engine import backend as _backend
 from posenc_fast._core.engine import python as numpy_engine
 from posenc_fast._core.numbers.formats import FORMATS
 from support.engines import ENGINES
+from support.errors import raises, wrong_calls
 from support.processes import python
 
-needs_other_level = pytest.mark.skipif(
-    "neon" in pf.isa_levels() or not pf.isa_levels(), reason="needs a kernel without the level neon"
-)
 needs_kernel = pytest.mark.skipif(not pf.isa_levels(), reason="this build has no compiled kernel")
-needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 
 
 # ---- choice -------------------------------------------------------------------------------------------------------
@@ -44,11 +41,6 @@ def test_the_required_kernel_is_built():
     assert pf.isa_levels(), _backend.reason
     result = python("import posenc_fast as pf; print(pf.backend())")
     assert (result.stdout.strip(), result.stderr) == ("cython", "")
-
-
-def test_names(backend):
-    assert pf.backend() == backend
-    assert pf.isa() in (pf.isa_levels() if backend == "cython" else (None,))
 
 
 def test_levels_from_slowest_to_fastest():
@@ -83,36 +75,21 @@ def test_other_threads_and_contexts_are_not_affected():
         assert pool.submit(contextvars.copy_context().run, pf.backend).result() == "python"
 
 
-def test_tasks_do_not_affect_each_other():
-    async def task(name, entered, other):
-        with pf.use_backend(*name):
-            entered.set()
-            await other.wait()
-            return pf.backend(), pf.isa()
-
-    async def both():
-        a, b = asyncio.Event(), asyncio.Event()
-        return await asyncio.gather(task(ENGINES[0], a, b), task(ENGINES[-1], b, a))
-
-    assert asyncio.run(both()) == [ENGINES[0], ENGINES[-1]]
+# a level of other processors
+OTHER = "avx2" if "neon" in pf.isa_levels() else "neon"
 
 
-@pytest.mark.parametrize(
-    ("choice", "error", "message"),
-    [
-        (("rust",), ValueError, "'rust'"),
-        ((None,), ValueError, "None"),
-        (("python", "avx2"), ValueError, "'avx2'"),
-        (("cython", "sse9"), ValueError, "isa must be one of .*'sse9'"),
-        (("cython", 5), ValueError, "isa must be one of .*5"),
-        pytest.param(("cython", "neon"), RuntimeError, "'neon'", marks=needs_other_level),
-    ],
-    ids=["unknown", "none", "level-of-python", "unknown-level", "level-that-is-no-name", "level-of-another-machine"],
-)
-def test_unavailable_choices(choice, error, message):
+@wrong_calls(f"""
+    pf.use_backend("rust") | ValueError | 'rust'
+    pf.use_backend(None) | ValueError | None
+    pf.use_backend("python", "avx2") | ValueError | 'avx2'
+    pf.use_backend("cython", "sse9") | ValueError | isa must be one of; 'sse9'
+    pf.use_backend("cython", 5) | ValueError | isa must be one of; 5
+    pf.use_backend("cython", OTHER) | RuntimeError | {f"'{OTHER}'" if pf.isa_levels() else "the cython backend is"}; unavailable
+""")
+def test_unavailable_choices(call, error, words):
     outside = pf.backend()
-    with pytest.raises(error, match=message), pf.use_backend(*choice):
-        pass
+    raises(lambda: call().__enter__(), error, words)
     assert pf.backend() == outside
 
 
@@ -135,21 +112,13 @@ def test_variables_choose_the_engine(name, monkeypatch):
         assert default_engine(monkeypatch, BACKEND=name, ISA=isa) == ("cython", isa)
 
 
-def test_variable_chooses_python_in_a_new_process():
-    result = python("import posenc_fast as pf; print(pf.backend(), pf.isa())", POSENC_FAST_BACKEND="python")
-    assert (result.stdout.strip(), result.stderr) == ("python None", "")
-
-
-@pytest.mark.parametrize(
-    ("variables", "because"),
-    [
-        ({"BACKEND": "rust"}, "POSENC_FAST_BACKEND: .* one of.*'auto', 'cython', 'python', not 'rust'"),
-        ({"BACKEND": "PYTHON"}, "POSENC_FAST_BACKEND.*'PYTHON'"),
-        ({"BACKEND": "rust", "ISA": "avx2"}, "POSENC_FAST_BACKEND: the backend must be one of"),
-        ({"ISA": "sse9"}, "POSENC_FAST_ISA.*'sse9'"),
-        ({"BACKEND": "python", "ISA": "avx2"}, "POSENC_FAST_ISA: .*unset POSENC_FAST_ISA.*'avx2'"),
-    ],
-)
+@pytest.mark.parametrize(("variables", "because"), [
+    ({"BACKEND": "rust"}, "POSENC_FAST_BACKEND: .* one of.*'auto', 'cython', 'python', not 'rust'"),
+    ({"BACKEND": "PYTHON"}, "POSENC_FAST_BACKEND.*'PYTHON'"),
+    ({"BACKEND": "rust", "ISA": "avx2"}, "POSENC_FAST_BACKEND: the backend must be one of"),
+    ({"ISA": "sse9"}, "POSENC_FAST_ISA.*'sse9'"),
+    ({"BACKEND": "python", "ISA": "avx2"}, "POSENC_FAST_ISA: .*unset POSENC_FAST_ISA.*'avx2'"),
+])  # fmt: skip
 def test_unavailable_choices_of_variables(variables, because, monkeypatch):
     with pytest.raises(ValueError, match=f"^{because}"):
         default_engine(monkeypatch, **variables)
@@ -162,42 +131,30 @@ def test_unavailable_choices_of_variables(variables, because, monkeypatch):
 
 
 def test_fallback_warns_once_and_gives_the_same_values(tmp_path):
+    call = "pf.positional_encoding(50, 8, dtype=np.float64)"
     code = f"""if True:
         import sys; sys.modules['posenc_fast._kernel'] = None
         import numpy as np, posenc_fast as pf
         for _ in range(3):
-            table = pf.positional_encoding(50, 8, dtype=np.float64)
+            np.save({str(tmp_path / "table.npy")!r}, {call})
         print(pf.backend(), pf.isa(), pf.isa_levels())
-        np.save({str(tmp_path / "table.npy")!r}, table)
     """
     result = python(code, flags=["-W", "always"])
     assert result.stdout.strip() == "python None ()", result.stderr
     assert result.stderr.count("RuntimeWarning") == 1
-    assert "pure Python" in result.stderr
-    assert "posenc_fast._kernel" in result.stderr
-    np.testing.assert_allclose(
-        np.load(tmp_path / "table.npy"), pf.positional_encoding(50, 8, dtype=np.float64), rtol=0, atol=2**-52
-    )
+    assert re.search(r"pure Python.*posenc_fast\._kernel", result.stderr)
+    np.testing.assert_allclose(np.load(tmp_path / "table.npy"), eval(call), rtol=0, atol=2**-52)
 
 
-@pytest.fixture
-def no_kernel(monkeypatch):
-    """Hide the kernel from the choice of an engine."""
+def test_only_python_can_be_chosen_without_the_kernel(monkeypatch):
     monkeypatch.setattr(_backend, "kernel", None)
     monkeypatch.setattr(_backend, "reason", "no module posenc_fast._kernel")
-
-
-@pytest.mark.usefixtures("no_kernel")
-def test_missing_kernel_cannot_be_chosen(monkeypatch):
     for variables in ({"BACKEND": "cython"}, {"ISA": "baseline"}):
         with pytest.raises(RuntimeError, match=f"^POSENC_FAST_{next(iter(variables))}.*cython.*posenc_fast._kernel"):
             default_engine(monkeypatch, **variables)
     with pytest.raises(RuntimeError, match=r"^use_backend.*cython.*posenc_fast\._kernel"), pf.use_backend("cython"):
         pass
-
-
-@pytest.mark.usefixtures("no_kernel")
-def test_chosen_python_does_not_warn(monkeypatch):
+    # chosen Python does not warn
     assert default_engine(monkeypatch, BACKEND="python") == ("python", None)
     monkeypatch.setattr(_backend, "_default", None)
     monkeypatch.setenv("POSENC_FAST_BACKEND", "")
@@ -246,45 +203,21 @@ def test_engines_have_the_same_methods(name):
     for method in methods:
         assert parameters(getattr(ours, method)) == parameters(getattr(theirs, method))
         assert getattr(theirs, method).__doc__
-
-
-@needs_kernel
-def test_engines_use_the_same_numbers_of_formats():
-    assert {each.name: each.kind for each in FORMATS} == _backend.kernel.KINDS
-
-
-@needs_kernel
-@pytest.mark.parametrize("name", ["merge", "rotate"])
-def test_engines_have_the_same_functions(name):
-    ours, theirs = getattr(numpy_engine, name), getattr(_backend.kernel, name)
-    assert parameters(ours) == parameters(theirs)
-    # getdoc removes the indentation, as Python 3.13 does when it compiles a docstring
-    assert inspect.getdoc(ours) == inspect.getdoc(theirs)
-
-
-@pytest.mark.parametrize("name", ["Plan", "Lattice"])
-def test_stub_describes_the_same_classes(name):
     tree = ast.parse((Path(pf.__file__).parent / "_kernel.pyi").read_text(encoding="utf-8"))
     (stub,) = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name)
     for method in (node for node in stub.body if isinstance(node, ast.FunctionDef)):
         names = [argument.arg for argument in method.args.args]
-        assert names == list(inspect.signature(getattr(getattr(numpy_engine, name), method.name)).parameters)
+        assert names == list(inspect.signature(getattr(ours, method.name)).parameters)
 
 
 @needs_kernel
-def test_engines_have_the_same_argument_names():
-    tenth = {"frequencies": np.array([[[0.1]], [[0.0]]]), "largest": np.array([0.1])}
-    columns = {"source": np.array([0, 1], np.int32), "amplitude": np.ones(2), "runs": np.array([0, 2], np.int32)}
-    rows = []
-    for module in (numpy_engine, _backend.kernel):
-        out = np.empty((3, 2))
-        plan = module.Plan(**tenth, **columns, planar=False)
-        left = plan.encode(level=0, positions=np.arange(3.0)[:, np.newaxis], out=out, kind=0)
-        assert left is None
-        rows.append(out)
-    angle = 2 * np.pi * 0.1 * np.arange(3)
-    for got in rows:
-        np.testing.assert_allclose(got, np.stack([np.sin(angle), np.cos(angle)], axis=1), rtol=0, atol=1e-15)
+def test_engines_have_the_same_functions_and_numbers_of_formats():
+    for name in ("merge", "rotate"):
+        ours, theirs = getattr(numpy_engine, name), getattr(_backend.kernel, name)
+        assert parameters(ours) == parameters(theirs)
+        # getdoc removes the indentation, as Python 3.13 does when it compiles a docstring
+        assert inspect.getdoc(ours) == inspect.getdoc(theirs)
+    assert {each.name: each.kind for each in FORMATS} == _backend.kernel.KINDS
 
 
 # ---- subnormals, forks and threads ------------------------------------------------------------------------------
@@ -302,52 +235,26 @@ def test_importing_does_not_flush_subnormals():
     assert result.stdout.strip() == "True True", result.stderr
 
 
-@needs_fork
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_threads_in_a_child_process(method, tmp_path):
+    code = f"""
+        import multiprocessing, warnings
+        import posenc_fast as pf
+
+        def work(_=None):
+            return pf.sinusoidal(256).table(4200, start=5, workers=2)[-1].tobytes()
+
+        if __name__ == "__main__":
+            warnings.simplefilter("ignore", DeprecationWarning)
+            expected = work()
+            with multiprocessing.get_context({method!r}).Pool(2) as pool:
+                print([row == expected for row in pool.map_async(work, range(4)).get(timeout=45)], work() == expected)
+    """
     script = tmp_path / "work.py"
-    script.write_text(
-        f"""
-import multiprocessing, warnings
-import posenc_fast as pf
-
-def work(_=None):
-    return pf.sinusoidal(256).table(4200, start=5, workers=2)[-1].tobytes()
-
-if __name__ == "__main__":
-    warnings.simplefilter("ignore", DeprecationWarning)
-    expected = work()
-    with multiprocessing.get_context({method!r}).Pool(2) as pool:
-        print([row == expected for row in pool.map_async(work, range(4)).get(timeout=45)])
-    print(work() == expected)
-""",
-        encoding="utf-8",
-    )
+    script.write_text(textwrap.dedent(code), encoding="utf-8")
     result = python(script)
-    assert result.stdout.splitlines() == [str([True] * 4), "True"], result.stderr
-
-
-def test_many_threads_share_a_new_encoding(backend):
-    frequencies = np.linspace(0.01, 2, 40)
-    ready = pf.Encoding(frequencies)
-    table, rows = ready.table(1000), ready.encode(np.arange(1000) / 3, dtype=np.float64)
-    choice = backend, pf.isa()
-    for _ in range(3):
-        fresh = pf.Encoding(frequencies)
-        barrier = threading.Barrier(8)
-
-        def work(i, fresh=fresh, barrier=barrier):
-            barrier.wait()
-            with pf.use_backend(*choice):
-                start = 37 * i
-                np.testing.assert_array_equal(fresh.table(500, start=start), table[start : start + 500])
-                got = fresh.encode(np.arange(500) / 3, dtype=np.float64)
-                np.testing.assert_array_equal(got, rows[:500])
-                assert hash(fresh) == hash(ready)
-            return i
-
-        with ThreadPoolExecutor(8) as pool:
-            assert list(pool.map(work, range(8))) == list(range(8))
+    assert result.stdout == f"{[True] * 4} True\n", result.stderr
 
 
 def test_an_error_in_a_thread_reaches_the_caller(monkeypatch):

@@ -28,6 +28,8 @@ def test_digits():
     for value, expected in zip(row, [SIN_1, COS_1, -SIN_1, -2 * COS_1], strict=True):
         assert abs(value - expected) < Decimal("1e-58")
     assert reference.exact_row(0, [1, 1, 1], [0, 0.25, 0.5], [1, 1, 1]) == [0, 1, 0]
+    # axes are summed
+    assert reference.exact_row((2, 3), [(5, 7)], [0.125], [4]) == reference.exact_row(31, [1], [0.125], [4])
 
 
 def test_a_denominator_of_zero_needs_a_single_pair():
@@ -36,38 +38,24 @@ def test_a_denominator_of_zero_needs_a_single_pair():
         reference.exact_frequencies(4, freq_shift=2)
 
 
-def test_axes_are_summed():
-    assert reference.exact_row((2, 3), [(5, 7)], [0.125], [4]) == reference.exact_row(31, [1], [0.125], [4])
-
-
 @pytest.mark.parametrize("angle", [Decimal(10) ** 20, Decimal("-1e20"), Decimal("1e-320"), Decimal("-3.7")])
 def test_both_quarters_make_one(angle):
     sine, cosine = reference.exact_row(angle, [1, 1], [0, 0.25], [1, 1])
     assert abs(sine * sine + cosine * cosine - 1) < Decimal("1e-58")
 
 
-def assert_rounded(got, exact, dtype):
-    """Assert that errors of results are at most half an ulp + 2^-50, or for float64 one ulp + 2^-50."""
-    for value, true in zip(np.ravel(got), exact, strict=True):
-        unit = Decimal(float(np.spacing(np.abs(dtype(float(true))))))
-        allowed = unit * (1 if dtype is np.float64 else Decimal("0.5"))
-        assert abs(Decimal(float(value)) - true) <= allowed + Decimal(2) ** -50
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
-@pytest.mark.parametrize("position", [0, -7, 0.1, 2**40 + 1])
-def test_rows(position, dtype, backend):
-    columns = [(frequency, phase) for frequency in SCHEDULE for phase in (0, 0.25)]
-    exact = reference.exact_row(position, *zip(*columns, strict=True), [1] * 6)
-    assert_rounded(pf.sinusoidal(6).encode(position, dtype=dtype), exact, dtype)
-    assert_rounded(pf.sinusoidal(6).table(1, start=position, dtype=dtype), exact, dtype)
-
-
-def test_any_frequencies_phases_and_axes(backend):
+@pytest.mark.parametrize("name", ["float64", "float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("point", [(3, -0.3), (0, 0), (-7, 0.1), (2**40 + 1, 2)])
+def test_rows(point, name, backend):
+    dtype = pytest.importorskip("ml_dtypes").bfloat16 if name == "bfloat16" else np.dtype(name).type
     encoding = pf.Encoding([[0.5, 3.0], [1e-3, 7.0], [2.0, 0.0]], [0.1, 0.625, 0.25], [1.0, -2.0, 0.5])
     frequencies = map(tuple, encoding.frequencies.tolist())
-    exact = reference.exact_row((3, -0.3), frequencies, encoding.phases.tolist(), encoding.amplitudes.tolist())
-    assert_rounded(encoding.encode([3, -0.3]), exact, np.float32)
+    exact = reference.exact_row(point, frequencies, encoding.phases.tolist(), encoding.amplitudes.tolist())
+    for value, true in zip(encoding.encode(point, dtype=dtype), exact, strict=True):
+        # errors are at most half an ulp + 2^-50, or for float64 one ulp + 2^-50
+        ulp = Decimal(float(np.spacing(np.abs(dtype(float(true))))))
+        allowed = ulp * (1 if name == "float64" else Decimal("0.5"))
+        assert abs(Decimal(float(value)) - true) <= allowed + Decimal(2) ** -50
 
 
 @pytest.mark.parametrize("layout", ["half", "interleaved"])

@@ -15,37 +15,36 @@ TRIG = {"sin": np.sin, "cos": np.cos, "-sin": lambda a: -np.sin(a), "-cos": lamb
 PAIR = ("sin", "cos")
 
 
-def plain(positions, d, *, base=10000.0, shift=0.0, first=1.0, layout="interleaved", functions=PAIR, odd="crop"):
+def plain(
+    positions, d, *, base=10000.0, shift=0.0, first=1.0, layout="interleaved", functions=PAIR, odd="crop", scale=1.0
+):
     """Return the rows of `sinusoidal`, computed in NumPy, column by column."""
     even = d // 2 * 2 if odd == "zero" else d
-    counts = (even + 1) // 2, even // 2
     columns = [[], []]
-    for f in (0, 1):
-        for i in range(counts[f]):
-            denominator = even / 2 - shift
-            frequency = first * base ** (-i / denominator) if i else first
-            columns[f].append(TRIG[functions[f]](np.asarray(positions) * frequency))
+    for f, count in enumerate([(even + 1) // 2, even // 2]):
+        for i in range(count):
+            frequency = first * base ** (-i / (even / 2 - shift)) if i else first
+            columns[f].append(scale * TRIG[functions[f]](np.asarray(positions) * frequency))
     chosen = [columns[c % 2][c // 2] for c in range(even)] if layout == "interleaved" else columns[0] + columns[1]
-    chosen += [np.zeros(len(positions))] * (d - even)
-    return np.stack(chosen, axis=1)
+    return np.stack(chosen + [np.zeros(len(positions))] * (d - even), axis=1)
 
 
-# ---- the tutorial programs --------------------------------------------------------------------------------------
-
-
+@pytest.mark.parametrize("name", ["float64", "float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("shape", [(1, 1), (3, 3), (40, 7), (100, 512)], ids="{0[0]}x{0[1]}".format)
 @pytest.mark.parametrize("program", [reference.vaswani_loops, reference.vaswani_numpy], ids=["loops", "numpy"])
-def test_tutorial_program(program, shape):
+def test_tutorial_program(program, shape, name):
+    dtype = pytest.importorskip("ml_dtypes").bfloat16 if name == "bfloat16" else name
     length, d = shape
     expected = program(length, d)
-    double = pf.positional_encoding(length, d, dtype=np.float64)
-    single = pf.positional_encoding(length, d)
-    assert (double.shape, double.dtype, single.dtype) == ((length, d), np.float64, np.float32)
-    np.testing.assert_allclose(double, expected, rtol=0, atol=1e-12)
-    assert (np.abs(single - expected) <= np.spacing(np.abs(expected).astype(np.float32)) / 2 + 1e-12).all()
-
-
-# ---- worked examples --------------------------------------------------------------------------------------------
+    # results are rounded once, so errors are at most half an ulp, plus the errors of the programs
+    half_ulp = np.spacing(np.abs(expected).astype(dtype)).astype(np.float64) / 2
+    for got in (
+        pf.positional_encoding(length, d, dtype=dtype),
+        pf.sinusoidal(d).encode(np.arange(length), dtype=dtype),
+    ):
+        assert (got.shape, got.dtype.name) == (shape, name)
+        assert (np.abs(got.astype(np.float64) - expected) <= half_ulp + 1e-12).all()
+    assert pf.positional_encoding(length, d).dtype == np.float32
 
 
 def test_length_4_width_4_base_100():
@@ -58,11 +57,6 @@ def test_length_4_width_4_base_100():
     np.testing.assert_allclose(pf.positional_encoding(4, 4, base=100, dtype=np.float64), expected, rtol=0, atol=5.1e-9)
 
 
-def test_position_2_width_4():
-    row = pf.sinusoidal(4).encode(2, dtype=np.float64)
-    np.testing.assert_allclose(row, [0.9092974268, -0.4161468365, 0.0199986667, 0.9998000067], rtol=0, atol=5.1e-11)
-
-
 def test_copied_example_with_an_exponent_for_each_column():
     exponents = {"sin": [0, 2 * 2 / 4], "cos": [2 * 1 / 4, 2 * 3 / 4]}
     own = {name: 10000.0 ** -np.array(e) for name, e in exponents.items()}
@@ -71,18 +65,21 @@ def test_copied_example_with_an_exponent_for_each_column():
     assert row[1] != pytest.approx(pf.sinusoidal(4).encode(2)[1], abs=1)
 
 
-# ---- parameters -------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
-@pytest.mark.parametrize("d", [2, 9, 32], ids="d={}".format)
-def test_layout_functions_and_schedule(d, layout):
-    cases = (0, PAIR), (1, ("cos", "sin")), (0.5, ("-sin", "cos")), (-3.25, ("sin", "-cos"))
-    for shift, functions in cases:
-        encoding = pf.sinusoidal(d, base=300.0, freq_shift=shift, first=0.5, layout=layout, functions=functions)
-        expected = plain(np.arange(40), d, base=300.0, shift=shift, first=0.5, layout=layout, functions=functions)
-        got = encoding.table(40, dtype=np.float64)
-        np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-13, err_msg=f"{shift}, {functions}")
+@pytest.mark.parametrize("odd", ["crop", "zero"])
+@pytest.mark.parametrize("d", [1, 2, 3, 9, 32, 33], ids="d={}".format)
+def test_parameters(d, odd, layout):
+    for shift, first, functions, scale in (
+        (0, 1.0, PAIR, 1.0),
+        (0, 0.75, PAIR, 0.0),
+        (1, 0.75, ("cos", "sin"), 512**-0.5),
+        (0.5, 0.5, ("-sin", "cos"), -1.0),
+        (-3.25, 0.5, ("sin", "-cos"), 1.0),
+    ):
+        same = {"base": 300.0, "first": first, "layout": layout, "functions": functions, "odd": odd, "scale": scale}
+        got = pf.sinusoidal(d, freq_shift=shift, **same).table(40, dtype=np.float64)
+        expected = plain(np.arange(40), d, shift=shift, **same)
+        np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-13, err_msg=f"freq_shift={shift}, scale={scale}")
 
 
 @pytest.mark.parametrize("start", [0, 10_000], ids="from-{}".format)
@@ -93,62 +90,17 @@ def test_phases_of_quarter_turns(start):
     np.testing.assert_allclose(table, expected, rtol=0, atol=1e-11)
 
 
-@pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
-@pytest.mark.parametrize("d", [1, 3, 33], ids="d={}".format)
-@pytest.mark.parametrize("odd", ["crop", "zero"])
-def test_odd_width(odd, d, layout):
-    table = pf.sinusoidal(d, odd=odd, layout=layout).table(30, dtype=np.float64)
-    np.testing.assert_allclose(table, plain(np.arange(30), d, odd=odd, layout=layout), rtol=0, atol=1e-13)
-    if odd == "zero":
-        assert not table[:, -1].any()
-
-
 @pytest.mark.parametrize(
-    ("d", "odd", "expected"),
-    [
-        (2, "crop", [0.75, 0.75]),
-        (2, "zero", [0.75, 0.75]),
-        (3, "zero", [0.75, 0.75, 0]),
-        (3, "crop", [0.75, 0.75, 0.75e-8]),
-        (1, "zero", [0]),
-        (1, "crop", [0.75]),
-    ],
-    ids=lambda value: str(value).replace(" ", ""),
-)
-def test_endpoint_at_the_smallest_widths(d, odd, expected):
-    encoding = pf.sinusoidal(d, freq_shift=1, first=0.75, odd=odd)
-    np.testing.assert_allclose(encoding.frequencies, expected, rtol=1e-14)
-    table = encoding.table(5, dtype=np.float64)
-    np.testing.assert_allclose(table[:, 0], np.sin(np.arange(5) * expected[0]), rtol=0, atol=1e-15)
-    assert np.isfinite(table).all()
-
-
-@pytest.mark.parametrize("scale", [0.0, 512**-0.5, -1.0], ids="{:.3g}".format)
-def test_scale(scale):
-    table = pf.sinusoidal(10, scale=scale).table(20, dtype=np.float64)
-    np.testing.assert_allclose(table, scale * plain(np.arange(20), 10), rtol=0, atol=1e-14)
-
-
-@pytest.mark.parametrize(
-    "steps",
+    ("start", "step"),
     [(5, 1), (-7, 1), (3, 4), (10, -3), (0, 0), (0.5, 1), (-2, 0.25), (0.1, 0.3), (100, -0.7)],
-    ids="{0[0]},{0[1]}".format,
 )
-def test_start_and_step(steps):
-    start, step = steps
-    positions = start + step * np.arange(100)
-    table = pf.positional_encoding(100, 12, start=start, step=step, dtype=np.float64)
-    np.testing.assert_allclose(table, plain(positions, 12), rtol=0, atol=1e-12)
-    rows = pf.sinusoidal(12).encode(positions, dtype=np.float64)
-    np.testing.assert_allclose(table, rows, rtol=0, atol=1e-13)
-
-
-def test_positional_encoding_equals_the_table():
-    given = {"start": 3, "step": 2, "dtype": np.float64}
-    np.testing.assert_array_equal(
-        pf.positional_encoding(9, 7, base=50.0, layout="concatenated", **given),
-        pf.sinusoidal(7, base=50.0, layout="concatenated").table(9, **given),
-    )
+def test_start_and_step(start, step):
+    positions, parameters = start + step * np.arange(100), {"base": 50.0, "layout": "concatenated"}
+    table = pf.positional_encoding(100, 7, start=start, step=step, dtype=np.float64, **parameters)
+    np.testing.assert_allclose(table, plain(positions, 7, **parameters), rtol=0, atol=1e-12)
+    encoding = pf.sinusoidal(7, **parameters)
+    np.testing.assert_array_equal(table, encoding.table(100, start=start, step=step, dtype=np.float64))
+    np.testing.assert_allclose(table, encoding.encode(positions, dtype=np.float64), rtol=0, atol=1e-13)
 
 
 # ---- memory -----------------------------------------------------------------------------------------------------
@@ -215,47 +167,21 @@ def test_engines_get_aligned_blocks():
     assert (out == 1).all()
 
 
-# ---- dtypes, zero length, workers -------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("call", ["table", "encode"])
 @pytest.mark.parametrize("name", ["float64", "float32", "float16", "bfloat16"])
-def test_dtype(name, call):
-    ml_dtypes = pytest.importorskip("ml_dtypes")
-    encoding = pf.sinusoidal(16)
-    compute = encoding.table if call == "table" else lambda n, **o: encoding.encode(np.arange(n), **o)
-    exact = compute(300, dtype=np.float64)
-    expected = np.dtype(getattr(ml_dtypes, name) if name == "bfloat16" else name)
-    for given in (name, expected, expected.type):
-        got = compute(300, dtype=given)
-        assert got.dtype == expected
-        # the result is rounded once, so the error is at most half a unit in the last place (+ 2^-50)
-        assert (np.abs(got.astype(np.float64) - exact) <= half_ulp(exact, name) + 2.0**-50).all()
-
-
-def half_ulp(values, name):
-    bits, least = {"float64": (53, -1074), "float32": (24, -149), "float16": (11, -24), "bfloat16": (8, -133)}[name]
-    return np.ldexp(0.5, np.maximum(np.frexp(values)[1] - bits, least))
-
-
-@pytest.mark.parametrize("name", ["float64", "float32", "float16"])
-def test_zero_length(name):
-    encoding = pf.sinusoidal(6)
-    out = np.empty((0, 6), name)
-    for got in (
-        encoding.table(0, dtype=name),
-        encoding.table(0, dtype=name, out=out),
-        encoding.table(0, start=-5, step=0.5, dtype=name, workers=2),
-        encoding.encode([], dtype=name),
-        pf.positional_encoding(0, 6, dtype=name),
-    ):
-        assert (got.shape, got.dtype) == ((0, 6), name)
+def test_dtypes_and_zero_length(name):
+    dtype = np.dtype(pytest.importorskip("ml_dtypes").bfloat16 if name == "bfloat16" else name)
+    encoding, out = pf.sinusoidal(6), np.empty((0, 6), dtype)
+    for given in (name, dtype, dtype.type):
+        for got in (
+            encoding.table(0, dtype=given, out=out),
+            encoding.table(0, start=-5, step=0.5, dtype=given, workers=np.int64(2)),
+            encoding.encode([], dtype=given),
+            encoding.encode(np.array([], object), dtype=given),
+            pf.positional_encoding(0, 6, dtype=given),
+        ):
+            assert (got.shape, got.dtype) == ((0, 6), dtype)
+        assert pf.positional_encoding(3, 6, dtype=given).dtype == encoding.encode([1, 2], dtype=given).dtype == dtype
     assert encoding.encode(np.empty((2, 0, 3)), dtype=name).shape == (2, 0, 3, 6)
-    assert encoding.add_to(np.empty((3, 0, 6), name)).shape == (3, 0, 6)
-    assert encoding.add_to(np.empty((0, 4, 6), name)).shape == (0, 4, 6)
-    assert encoding.shift(np.empty((0, 6), name), 3).shape == (0, 6)
-
-
-def test_workers_of_any_type():
-    for workers in (None, 1, 2, -1, np.int64(2)):
-        np.testing.assert_array_equal(pf.positional_encoding(9, 4, workers=workers), pf.positional_encoding(9, 4))
+    assert encoding.add_to(np.empty((3, 0, 6), dtype)).shape == (3, 0, 6)
+    assert encoding.add_to(np.empty((0, 4, 6), dtype)).shape == (0, 4, 6)
+    assert encoding.shift(np.empty((0, 6), dtype), 3).shape == (0, 6)

@@ -28,12 +28,9 @@ def skipped_without(name: str) -> Iterator[None]:
     except ImportError as error:
         if os.environ.get("POSENC_FAST_REQUIRE_EXTRAS"):
             raise
-        pytest.skip(f"{missing(error, name)} is not installed", allow_module_level=True)
-
-
-def missing(error: BaseException, name: str) -> str:
-    """Return the missing package: that of the module that the root cause of an error names, or else of ``name``."""
-    while error.__cause__ or error.__context__:
-        error = error.__cause__ or error.__context__  # type: ignore[assignment]
-    module = (getattr(error, "name", None) or name).partition(".")[0]
-    return PACKAGES.get(module, module)
+        # name the package of the module that the root cause names
+        cause: BaseException = error
+        while cause.__cause__ or cause.__context__:
+            cause = cause.__cause__ or cause.__context__  # type: ignore[assignment]
+        module = (getattr(cause, "name", None) or name).partition(".")[0]
+        pytest.skip(f"{PACKAGES.get(module, module)} is not installed", allow_module_level=True)
