@@ -22,14 +22,12 @@ def _working(bits):
         yield
 
 
+@functools.cache
 def schedule(d, base=10000.0, freq_shift=0.0, first=1.0):
     """Return the frequencies of ``sinusoidal(d, ...)`` as mpmath numbers, one for each pair of columns."""
     with _working(PRECISION + 1024):
-        denominator = mpmath.mpf(d) / 2 - mpmath.mpf(freq_shift)
-        count = -(-d // 2)
-        if denominator == 0:
-            denominator = mpmath.mpf(1)
-        return [mpmath.mpf(first) * mpmath.mpf(base) ** (-mpmath.mpf(i) / denominator) for i in range(count)]
+        denominator = mpmath.mpf(d) / 2 - mpmath.mpf(freq_shift) or mpmath.mpf(1)
+        return [mpmath.mpf(first) * mpmath.mpf(base) ** (-i / denominator) for i in range(-(-d // 2))]
 
 
 def number(value):
@@ -66,27 +64,22 @@ def fixed_point(positions, frequency):
     bits, kept = 1024, 192
     with _working(PRECISION + bits):
         turns = int(mpmath.nint(frequency / (2 * mpmath.pi) * mpmath.ldexp(1, bits)))
-    quarters = []
+    quarters, ratios = [], {}
     one, half = 1 << kept, 1 << (kept - 1)
-    ratios = {}
     for position in positions:
         numerator, denominator = position.as_integer_ratio()
         shift = bits - kept - 2 + denominator.bit_length() - 1
-        scaled = ratios.get(shift)
-        if scaled is None:
+        if shift not in ratios:
             # Drop low bits of the frequency, once for each denominator: the angle needs 192 bits below a quarter turn.
             # Keep 64 more bits for the product with the numerator.
-            scaled = ratios[shift] = turns >> (shift - 64)
-        angle = (numerator * scaled) >> 64
-        quadrant, rest = divmod(angle + half, one)
+            ratios[shift] = turns >> (shift - 64)
+        quadrant, rest = divmod(((numerator * ratios[shift]) >> 64) + half, one)
         quarters.append((quadrant & 3, (rest - half) >> (kept - 63)))
     quadrant, rest = np.array(quarters, dtype=np.int64).T
     x = rest.astype(np.longdouble) * np.longdouble(2) ** -63 * (np.arctan(np.longdouble(1)) * 2)
     s, c = np.sin(x), np.cos(x)
-    odd = quadrant % 2 == 1
-    sine = np.where(odd, c, s) * np.where(quadrant >= 2, -1, 1)
-    cosine = np.where(odd, s, c) * np.where((quadrant + 1) % 4 >= 2, -1, 1)
-    return sine, cosine
+    sine_and_cosine = np.where(quadrant % 2 == 1, [c, s], [s, c])
+    return sine_and_cosine * np.where((quadrant + [[0], [1]]) % 4 >= 2, -1, 1)
 
 
 def near_midpoints(rng, type_name, count):
@@ -140,18 +133,18 @@ def assert_within(got, positions, columns, frequencies, type_name, *, call, scal
     for row, position in zip(got, positions, strict=True):
         for c in columns:
             frequency = frequencies[c // 2]
-            value = sincos(position, frequency)[c % 2]
-            angle = float(min(1, abs(number(position) * frequency)))
-            if x is not None:
-                value = value + number(Fraction(scale) * Fraction(float(x[c])))
-            slack = 2.0**-64 if type_name == "float64" else 2.0**-50
-            slack *= angle if call == "encode" else 1
-            ulps = 0.51 if type_name == "float64" else 0.5
-            if type_name == "float64" and abs(number(position) * frequency) > 2**31:
-                # for angles beyond 2^31, the promised bound is 2^-50, without ulps
+            angle = abs(number(position) * frequency)
+            term = 0 if x is None else Fraction(scale) * Fraction(float(x[c]))
+            with _working(PRECISION):
+                value = sincos(position, frequency)[c % 2] + number(term)
+            if type_name != "float64":
+                ulps, slack = 0.5, 2.0**-50
+            elif angle <= 2**31:
+                ulps, slack = 0.51, 2.0**-64
+            else:
                 ulps, slack = 0.0, 2.0**-50 * max(1.0, float(abs(value)))
-            if x is not None:
-                slack *= max(1.0, abs(scale * float(x[c])))
+            slack *= float(min(1, angle)) if call == "encode" else 1
+            slack *= max(1.0, float(abs(term)))
             beyond = excess(row[c], value, type_name, ulps)
             if beyond > slack:
                 failures.append((beyond, slack, position, c, row[c], value))

@@ -17,12 +17,12 @@ def test_barf(alpha, rng):
     """Compare with BARF, whose frequencies are pi * 2^i. Its columns are ordered by axis, function and frequency."""
     n, x = 10, rng.normal(size=(4, 3))
     spectrum = x[..., None] * 2.0 ** np.arange(n) * np.pi
-    rows = np.stack([np.sin(spectrum), np.cos(spectrum)], axis=-2)
     weight = (1 - np.cos(np.clip(alpha - np.arange(n), 0, 1) * np.pi)) / 2
+    expected = np.stack([np.sin(spectrum), np.cos(spectrum)], axis=-2) * weight
     encoding = presets.tiny_cuda_nn(n)
     now = pf.Encoding(encoding.frequencies, encoding.phases, encoding.coarse_to_fine(alpha))
     made = now.encode(x, dtype=np.float64).reshape(4, 3, n, 2).swapaxes(2, 3)
-    np.testing.assert_allclose(made, rows * weight, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(made, expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)

@@ -21,15 +21,15 @@ import posenc_fast as pf
 from support.optional import optional
 from support.processes import python
 
-# OPTIONAL: modules of posenc_fast that need other packages. PACKAGES: names of these packages.
-OPTIONAL = ("dask", "jax", "numba", "plot", "polars", "sklearn", "torch", "transformers")
-PACKAGES = {"dask", "jax", "matplotlib", "numba", "polars", "sklearn", "torch", "transformers"}
 # keys: modules. Values: the packages that they need.
 MODULES = {
     "": "", ".presets": "", ".presets.positions": "", ".reference": "", ".typing": "", ".torch": "torch",
     ".transformers": "torch", ".dask": "dask", ".jax": "jax", ".numba": "numba", ".sklearn": "sklearn",
     ".plot": "matplotlib", ".polars": "polars",
 }  # fmt: skip
+# modules of posenc_fast that need other packages, and these packages
+OPTIONAL = [name[1:] for name, package in MODULES.items() if package]
+PACKAGES = {package for package in MODULES.values() if package} | {"transformers"}
 
 
 def taken(encoding, columns):
@@ -45,13 +45,11 @@ def test_dir_has_only_public_names(name):
     if MODULES[name]:
         optional(MODULES[name])
     module = importlib.import_module(f"posenc_fast{name}")
-    found = dir(module)
-    assert set(module.__all__) <= set(found)
-    assert not [each for each in found if each.startswith("_") and each != "__version__"]
     # dir() lists the names in __all__; for the package, also `typing` and the optional modules that are imported
     more = {"typing", *(each for each in OPTIONAL if f"posenc_fast.{each}" in sys.modules)} if name == "" else set()
-    assert set(found) == set(module.__all__) | more
-    for each in found:
+    assert set(dir(module)) == set(module.__all__) | more
+    for each in dir(module):
+        assert not each.startswith("_") or each == "__version__"
         getattr(module, each)
 
 
@@ -169,16 +167,13 @@ def test_imports_in_two_threads():
     uses it before ``pf.Rotary`` is read.
     """
     code = """if True:
-        import threading
+        import concurrent.futures, threading
         barrier = threading.Barrier(2)
         def load(name):
             barrier.wait()
             __import__(name)
-        threads = [threading.Thread(target=load, args=(name,)) for name in ("posenc_fast.presets", "posenc_fast")]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            list(pool.map(load, ["posenc_fast.presets", "posenc_fast"]))
         import posenc_fast as pf
         rotary = pf.presets.llama3()
         print(eval(rotary.recipe, vars(pf)) == rotary)
@@ -207,8 +202,7 @@ def test_recipes_do_not_change_with_arguments():
 
 def test_without_a_recipe():
     part = taken(pf.sinusoidal(8), [0, 3, -1])
-    assert part.recipe is None
-    assert repr(part) == "<Encoding of 3 columns>"
+    assert (part.recipe, repr(part)) == (None, "<Encoding of 3 columns>")
 
 
 @pytest.mark.parametrize(("value", "base", "layout"), [
@@ -233,13 +227,12 @@ def pixels(text):
     """Return the pixels (rows, columns, 3) of the PNG that HTML contains. The PNG must not use filters."""
     data = base64.b64decode(re.search(r"base64,([^\"]+)\"", text)[1])
     assert data[:8] == b"\x89PNG\r\n\x1a\n"
-    chunks, place = {}, 8
-    while place < len(data):
-        (size,) = struct.unpack_from(">I", data, place)
-        kind, body = data[place + 4 : place + 8], data[place + 8 : place + 8 + size]
-        assert struct.unpack_from(">I", data, place + 8 + size) == (zlib.crc32(kind + body),)
-        chunks[kind] = body
-        place += size + 12
+    chunks, data = {}, data[8:]
+    while data:
+        size, kind = struct.unpack_from(">I4s", data)
+        chunks[kind], checksum = struct.unpack_from(f">{size}sI", data, 8)
+        assert checksum == zlib.crc32(kind + chunks[kind])
+        data = data[size + 12 :]
     width, height, *rest = struct.unpack(">IIBBBBB", chunks[b"IHDR"])
     assert rest == [8, 3, 0, 0, 0]
     rows = np.frombuffer(zlib.decompress(chunks[b"IDAT"]), np.uint8).reshape(height, width + 1)
@@ -249,8 +242,8 @@ def pixels(text):
 
 def assert_colours(text, values):
     """Assert that positive values are drawn in warm colours, negative ones in cold colours, and zeros in neither."""
-    colours = pixels(text)
-    warm = colours[..., 0] - colours[..., 2]
+    red, _, blue = np.moveaxis(pixels(text), -1, 0)
+    warm = red - blue
     assert warm.shape == values.shape
     assert (warm[values > 0.1] > 0).all()
     assert (warm[values < -0.1] < 0).all()

@@ -44,13 +44,10 @@ def encoding_of(entry, arrays, ndim):
     """Return the Encoding that must reproduce an entry of golden.json."""
     args = entry["args"]
     names = args.get("funcs", ["sin", "cos"])
-    columns = list(
-        frequency_rows(entry["freqs"], arrays, len(names), args.get("axes", list(range(ndim))), args["order"])
-    )
-    width = args.get("width", len(columns))
-    missing = max(0, width - len(columns))
+    axes = args.get("axes", list(range(ndim)))
+    columns = list(frequency_rows(entry["freqs"], arrays, len(names), axes, args["order"]))[: args.get("width")]
+    missing = args.get("width", len(columns)) - len(columns)
     assert not missing or args["fit"] == "zero"
-    columns = columns[:width]
     frequencies = np.concatenate([[row for _, row in columns], np.zeros((missing, ndim))])
     phases, signs = np.array([PHASE_AND_SIGN[names[function]] for function, _ in columns]).T
     return pf.Encoding(
@@ -81,18 +78,3 @@ def test_published_output(entry, arrays):
 def test_every_output_is_covered(arrays):
     assert len({entry["key"] for entry in ENTRIES}) == 155
     assert all(arrays[entry["key"]].dtype.name == entry["dtype"] for entry in ENTRIES)
-
-
-@pytest.mark.usefixtures("backend")
-@pytest.mark.parametrize(("key", "encoding"), [
-    ("g000", pf.sinusoidal(16, freq_shift=1, layout="concatenated")),
-    ("g001", pf.sinusoidal(17, freq_shift=1, layout="concatenated", odd="zero")),
-    ("g003", pf.sinusoidal(3, freq_shift=1, layout="concatenated", odd="zero")),
-    ("g011", pf.sinusoidal(16)),
-    ("g012", pf.sinusoidal(17)),
-    ("g093", pf.sinusoidal(16, freq_shift=1, layout="concatenated")),
-], ids=["T2T", "T2T-odd", "T2T-d3", "tensorflow", "tensorflow-odd", "whisper"])  # fmt: skip
-def test_parameters_of_sinusoidal(key, encoding, arrays):
-    positions = arrays[key + "X"].reshape(-1)
-    got = encoding.encode(positions)
-    np.testing.assert_allclose(got, arrays[key].reshape(got.shape), rtol=0, atol=2e-6 + 2.4e-7 * positions.max())

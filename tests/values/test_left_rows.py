@@ -46,19 +46,16 @@ def test_rows_that_the_engine_leaves_are_computed(largest, dtype):
 
     The argument `largest`, a bound of the frequencies, decides which rows these are.
     """
-    encoding, positions = pf.sinusoidal(6, base=50.0), np.linspace(-3e6, 4e6, 71)
-    expected, added = (
-        encoding.encode(positions, dtype=dtype),
-        encoding.add_to(np.ones((71, 6), dtype), positions=positions),
-    )
+    encoding, positions, eps = pf.sinusoidal(6, base=50.0), np.linspace(-3e6, 4e6, 71), np.finfo(dtype).eps
+    expected = encoding.encode(positions, dtype=dtype)
     # change the plan of a new Encoding, because other tests use the Encoding that `sinusoidal` caches
     doctored = pf.Encoding._of(pf.sinusoidal(6, base=50.0, scale=-1.0)._sinusoids)
     plan, _ = plan_of(doctored, largest=np.array([largest]))
     doctored._plans._cache[_backend.current().backend, "real"] = plan, False
     out = np.full((71, 6), np.nan, dtype)
     doctored.encode(positions, dtype=dtype, out=out)
-    np.testing.assert_allclose(-out, expected, rtol=2 * np.finfo(dtype).eps, atol=0)
+    np.testing.assert_allclose(-out, expected, rtol=2 * eps, atol=0)
+    np.testing.assert_allclose(-doctored.encode(positions[3], dtype=dtype), expected[3], rtol=2 * eps, atol=0)
     out = doctored.add_to(np.full((71, 6), -1, dtype), positions=positions)
-    np.testing.assert_allclose(-out, added, rtol=0, atol=2 * np.finfo(dtype).eps)
-    one = doctored.encode(positions[3], dtype=dtype)
-    np.testing.assert_allclose(-one, expected[3], rtol=2 * np.finfo(dtype).eps, atol=0)
+    added = encoding.add_to(np.ones((71, 6), dtype), positions=positions)
+    np.testing.assert_allclose(-out, added, rtol=0, atol=2 * eps)

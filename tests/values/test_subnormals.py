@@ -55,24 +55,22 @@ def same(got, expected):
     np.testing.assert_array_equal(got.astype(np.float64), expected)
 
 
+CALLS = {
+    "encode": lambda e, dtype: e.encode(np.arange(70) + 0.5, dtype=dtype),
+    "encode one": lambda e, dtype: e.encode(0.5, dtype=dtype),
+    "table": lambda e, dtype: e.table(70, start=-30, dtype=dtype),
+    "rows": lambda e, dtype: e.table(70, start=2**40, step=-3, dtype=dtype),
+    "add_to": lambda e, dtype: e.add_to(np.zeros((2, 70, e.d_model), dtype)),
+    "add_to rows": lambda e, dtype: e.add_to(np.zeros((2, 70, e.d_model), dtype), positions=np.arange(70) + 0.5),
+}
+
+
 @pytest.mark.parametrize("width", [3, 700], ids="width={}".format)
-@pytest.mark.parametrize("call", ["encode", "encode one", "table", "rows", "add_to", "add_to rows"])
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_every_float64_is_rounded_once(call, width, name, rng):
     values = np.resize(rng.permutation(doubles(rng, name, 250)), width)
-    encoding, dtype, rows = pf.Encoding(np.zeros(width), 0.25, values), DTYPES[name], 70
-    if call == "encode":
-        got = encoding.encode(np.arange(rows) + 0.5, dtype=dtype)
-    elif call == "encode one":
-        got = encoding.encode(0.5, dtype=dtype)
-    elif call == "table":
-        got = encoding.table(rows, start=-30, dtype=dtype)
-    elif call == "rows":
-        got = encoding.table(rows, start=2**40, step=-3, dtype=dtype)
-    else:
-        x = np.zeros((2, rows, width), dtype)
-        got = encoding.add_to(x, positions=np.arange(rows) + 0.5 if call == "add_to rows" else None)
-    expected = np.array([nearest(float(v), name) for v in values])
-    same(got.reshape(-1, width), np.broadcast_to(expected, (got.size // width, width)))
+    got = call(pf.Encoding(np.zeros(width), 0.25, values), DTYPES[name]).reshape(-1, width)
+    same(got, np.broadcast_to([nearest(float(v), name) for v in values], got.shape))
 
 
 def test_engines_round_alike(name, rng):
@@ -87,10 +85,14 @@ def test_engines_round_alike(name, rng):
 
 def assert_rounded_once(got, true, name, slack):
     """Assert that got is the exact value (true), rounded once to a dtype. slack: allowed error before the rounding."""
-    beyond = exact.excess(got, true, name)
-    assert beyond <= slack, (
-        f"{float(got).hex()} for {mpmath.nstr(true, 25)}: beyond by {beyond:.3e}, allowed {slack:.3e}"
-    )
+    assert exact.excess(got, true, name) <= slack, (float(got).hex(), mpmath.nstr(true, 25), slack)
+
+
+def assert_rotated(got, pair, sine, cosine, name, slack):
+    """Assert that both values of a rotated pair are rounded once. slack: allowed error for a pair of length 1."""
+    rotated, length = exact.rotation(pair, sine, cosine)
+    for value, true in zip(got, rotated, strict=True):
+        assert_rounded_once(value, true, name, slack * float(length))
 
 
 @pytest.mark.parametrize("call", ["table", "add_to", "add_to rows"])
@@ -98,16 +100,13 @@ def test_small_amplitudes(call, name, rng):
     d, rows, start = 64, 90, int(rng.integers(0, 10**6))
     bits, least = exact.TYPES[name]
     amplitude = 2.0 ** (least + int(rng.integers(1, bits))) * (1 + 2.0**-9)
-    encoding, x_scale = pf.sinusoidal(d, scale=amplitude), 1.0
-    x = np.zeros((rows, d), DTYPES[name])
+    encoding, schedule, x_scale = pf.sinusoidal(d, scale=amplitude), exact.schedule(d), 0.30000001192092896
+    x = (rng.integers(-9, 9, (rows, d)) * 2.0**least * (call != "table")).astype(DTYPES[name])
     if call == "table":
         got = encoding.table(rows, start=start, dtype=DTYPES[name])
     else:
-        x_scale = 0.30000001192092896
-        x = (rng.integers(-9, 9, (rows, d)) * 2.0**least).astype(DTYPES[name])
-        positions = start + np.arange(float(rows)) if call == "add_to rows" else None
-        got = encoding.add_to(x, start=0 if positions is not None else start, positions=positions, x_scale=x_scale)
-    schedule = exact.schedule(d)
+        options = {"start": start} if call == "add_to" else {"positions": start + np.arange(float(rows))}
+        got = encoding.add_to(x, x_scale=x_scale, **options)
     for i in rng.integers(0, rows, 30).tolist():
         for c in rng.integers(0, d, 12).tolist():
             true = amplitude * exact.sincos(start + i, schedule[c // 2])[c % 2]
@@ -115,43 +114,35 @@ def test_small_amplitudes(call, name, rng):
             assert_rounded_once(got[i, c], true + exact.number(term), name, 2.0**-50 * (amplitude + abs(float(term))))
 
 
+# the cosine of this angle is slightly above 1/2, so rotations of the smallest numbers are near midpoints
+ANGLE = math.acos(0.5 * (1 + 2.0**-17))
+
+
 def test_shift(name, rng):
-    encoding, offset = pf.Encoding([1.0, 1.0], [0, 0.25]), 0.7
-    least = exact.TYPES[name][1]
-    encoded = (rng.integers(-90, 90, (400, 2)) * 2.0**least).astype(DTYPES[name])
-    # cos(angle) is slightly above 1/2, so results are near midpoints of two subnormal numbers
-    angle = math.acos(0.5 * (1 + 2.0**-17))
-    shifted = encoding.shift(np.array([0, 2.0**least], DTYPES[name]), angle)
-    assert float(shifted[1]) == 2.0**least
-    sine, cosine = exact.sincos(offset, mpmath.mpf(1))
-    for pair, row in zip(encoded, encoding.shift(encoded, offset), strict=True):
+    encoding, least = pf.Encoding([1.0, 1.0], [0, 0.25]), 2.0 ** exact.TYPES[name][1]
+    assert float(encoding.shift(np.array([0, least], DTYPES[name]), ANGLE)[1]) == least
+    encoded = (rng.integers(-90, 90, (400, 2)) * least).astype(DTYPES[name])
+    sine, cosine = exact.sincos(0.7, mpmath.mpf(1))
+    for pair, row in zip(encoded, encoding.shift(encoded, 0.7), strict=True):
         # the columns are sine and cosine, so a shift rotates them by the opposite angle
-        rotated, length = exact.rotation(pair, -sine, cosine)
-        for value, true in zip(row, rotated, strict=True):
-            assert_rounded_once(value, true, name, 2.0**-50 * float(length))
+        assert_rotated(row, pair, -sine, cosine, name, 2.0**-50)
 
 
 @pytest.mark.parametrize("layout", ["half", "interleaved", "interleaved_to_half"])
 def test_rotations(layout, name, rng):
-    least, n = exact.TYPES[name][1], 40
-    angle = math.acos(0.5 * (1 + 2.0**-17))
-    x = (rng.integers(-3, 4, (1, n)) * 2.0**least).astype(DTYPES[name])
     # with base 1, all frequencies are 1, so all pairs rotate by the same angle
-    rotary = pf.Rotary(n, base=1.0, layout=layout)
-    got = rotary.apply(x, start=angle).astype(float)[0]
-    apart, after = (slice(0, n // 2), slice(n // 2, n)), (slice(0, n, 2), slice(1, n, 2))
-    before, to = after if layout != "half" else apart, after if layout == "interleaved" else apart
-    sine, cosine = exact.sincos(angle, mpmath.mpf(1))
-    for a, b, *pair in zip(x[0, before[0]], x[0, before[1]], got[to[0]], got[to[1]], strict=True):
-        rotated, length = exact.rotation((a, b), sine, cosine)
-        for value, true in zip(pair, rotated, strict=True):
-            assert_rounded_once(value, true, name, 2.0**-20 * float(length))
-    alone = pf.Rotary(2, base=1.0, layout=layout).apply(np.array([[2.0**least, 0]], DTYPES[name]), start=angle)
-    assert float(alone[0, 0]) == 2.0**least
+    rotary, least = pf.Rotary(40, base=1.0, layout=layout), 2.0 ** exact.TYPES[name][1]
+    x = (rng.integers(-3, 4, (1, 40)) * least).astype(DTYPES[name])
+    got = rotary.apply(x, start=ANGLE)
+    before = x.reshape(2, 20).T if layout == "half" else x.reshape(20, 2)
+    after = got.reshape(20, 2) if layout == "interleaved" else got.reshape(2, 20).T
+    for pair, rotated in zip(before, after, strict=True):
+        assert_rotated(rotated, pair, *exact.sincos(ANGLE, mpmath.mpf(1)), name, 2.0**-20)
+    alone = pf.Rotary(2, base=1.0, layout=layout).apply(np.array([[least, 0]], DTYPES[name]), start=ANGLE)
+    assert float(alone[0, 0]) == least
 
 
 def test_nan_of_any_payload(name):
     """NaN of any bits stays NaN. If its bits were rounded like those of a number, a carry could reach the sign."""
     every = np.array([0x7FFFFFFFFFFFFFFF, 0xFFFFFFFFFFFFFFFF, 0x7FF8000000000001], np.uint64).view(np.float64)
-    encoding = pf.sinusoidal(40)
-    assert np.isnan(encoding.encode(every, dtype=DTYPES[name]).astype(float)).all()
+    assert np.isnan(pf.sinusoidal(40).encode(every, dtype=DTYPES[name]).astype(float)).all()
