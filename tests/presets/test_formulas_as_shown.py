@@ -1,4 +1,4 @@
-"""Test the formulas in the facts of presets: they give the frequencies of each preset, and docs/formulas.py makes LaTeX."""
+"""Test the formulas in the facts of presets: they give the frequencies of each preset."""
 
 from __future__ import annotations
 
@@ -185,32 +185,3 @@ def test_a_false_formula_is_seen(name, wrong, monkeypatch):
     monkeypatch.setitem(REGISTERED, name, FACTS[name]._replace(frequency=wrong))
     with pytest.raises(AssertionError):
         test_formulas_are_the_frequencies(name, monkeypatch)
-
-
-@pytest.mark.parametrize(
-    ("text", "typeset"),
-    [
-        ("theta^(-i / (d//2 - 1))", r"$\theta^{-i/(\lfloor d/2 \rfloor - 1)}$"),
-        ("(x / y)^(-i / (n - 1)) / (2 n)", r"$\frac{\left(\frac{x}{y}\right)^{-i/(n - 1)}}{2n}$"),
-        ("2^linspace(1, n/2, k) sqrt(n)", r"$2^{\operatorname{linspace}(1, n/2, k)}\,\sqrt{n}$"),
-        ("3/8 x of all", r"$\frac{3}{8}\,x$ of all"),
-        ("3 x/8 of all", r"$\frac{3x}{8}$ of all"),
-        ("2 pi / base * x", r"$\frac{2\pi}{\text{base}} \cdot x$"),
-        ("of time 2^i, of space 3^i", "of time $2^{i}$, of space $3^{i}$"),
-        ("i = 0 .. 63", r"$i = 0, \ldots, 63$"),
-        ("1e-4 + i", "$10^{-4} + i$"),
-        ("weights[:, i]", r"$\text{weights}_{:,i}$"),
-        ("one of the book's i", "one of the book's $i$"),
-        ("with a base for each axis at 0 and 120 degrees", "with a `base` for each axis at 0 and 120 degrees"),
-        ("as it is, with old_rule=False", "as it is, with `old_rule=False`"),
-        # texts with broken formulas do not raise an error
-        ("(((", "((("),
-        ("2^", "2^"),
-        ("a ( b / ) c", "a ( $b$ / ) $c$"),
-        ("x[", "$x$["),
-        ("", ""),
-    ],
-    ids=repr,
-)
-def test_formulas_are_typeset(text, typeset, monkeypatch):
-    assert docs_formulas(monkeypatch).typeset(text, ["base", "weights"]) == typeset

@@ -10,7 +10,6 @@ import re
 import numpy as np
 import pytest
 
-import posenc_fast as pf
 from posenc_fast.presets import positions
 from posenc_fast.presets._multimodal import FAMILIES, REFUSED, family_of
 from support.optional import optional
@@ -20,22 +19,68 @@ IMAGE, VIDEO, AUDIO = 151655, 151656, 151646
 PHOTO = np.array([5, 6, 151652, *[IMAGE] * 6, 151653, 7, 8])
 TIMED = {"model_type": "qwen2_5_vl", "vision_config": {"tokens_per_second": 2}}
 CLIP = np.array([1, *[VIDEO] * 3, 2])
+GLM = [151343, 1, 151341, 151343, 5, 151343, 151342, 1]
 
 
 def photos(model="qwen2_vl", **options):
     return positions.mrope(PHOTO, model, image_grid_thw=[[1, 4, 6]], **options)
 
 
-def test_text_and_an_image_as_one_reads_them():
-    where, deltas = photos()
-    assert where.tolist() == [
+SIDE = [[0, 1, 1, 1, 2]] * 2
+# a video of two frames, and an image. Two tokens precede each frame: text, and a token for the time of the frame.
+KEYE = [1, 2, *[VIDEO] * 4, 2, 9, *[VIDEO] * 4, 3, *[IMAGE] * 2]
+AT_KEYE = [
+    [0, 1, 2, 2, 2, 2, 4, 5, 6, 6, 6, 6, 8, 9, 9],
+    [0, 1, 2, 2, 3, 3, 4, 5, 6, 6, 7, 7, 8, 9, 9],
+    [0, 1, 2, 3, 2, 3, 4, 5, 6, 7, 6, 7, 8, 9, 10],
+]
+OF_CLIP = {"video_grid_thw": [[3, 2, 2]]}
+OF_KEYE = {"video_grid_thw": [[2, 4, 4]], "image_grid_thw": [[1, 2, 4]]}
+OWN = {"model_type": "qwen3_vl", "image_token_id": 1, "video_token_id": 2, "vision_config": {"spatial_merge_size": 1}}
+# fmt: off
+# each row: tokens, model, options, and the expected positions on the three axes
+LAYOUTS = [
+    (PHOTO, "qwen2_vl", {"image_grid_thw": [[1, 4, 6]]}, [
         [0, 1, 2, 3, 3, 3, 3, 3, 3, 6, 7, 8],
         [0, 1, 2, 3, 3, 3, 4, 4, 4, 6, 7, 8],
         [0, 1, 2, 3, 4, 5, 3, 4, 5, 6, 7, 8],
-    ]
-    assert (where.dtype, where.shape, deltas.tolist()) == (np.int64, (3, 12), [-3])
-    # the same sequence as parts
-    np.testing.assert_array_equal(positions.mrope([3, (1, 2, 3), 3]), where.T)
+    ]),
+    # In transformers 5.3 and later (not omni models), text begins at a video's first position plus its longer side. In
+    # transformers 4 and vLLM, it begins one after the largest position of the video.
+    (CLIP, "qwen2_vl", OF_CLIP, [[0, 1, 2, 3, 2], *SIDE]),
+    (CLIP, "qwen2_vl", OF_CLIP | {"following": "largest"}, [[0, 1, 2, 3, 4], *[[0, 1, 1, 1, 4]] * 2]),
+    # the times 1.6 and 3.2 of frames are rounded down to 1 and 3, and added to position 1, the first after the text
+    *((CLIP, TIMED, OF_CLIP | {key: time}, [[0, 1, 2, 4, 2], *SIDE])
+      for key, time in (("second_per_grid", [0.8]), ("second_per_grid", 0.8), ("fps", 2.5), ("fps", [2.5]))),
+    # without a time, frames are a second apart
+    (CLIP, TIMED, OF_CLIP, [[0, 1, 3, 5, 2], *SIDE]),
+    # frames of a Keye video count as separate images, also if no other token lies between them
+    ([VIDEO] * 6 + [1], "keye", {"video_grid_thw": [[3, 2, 4]]}, [[0, 0, 2, 2, 4, 4, 6]] * 2 + [[0, 1, 2, 3, 4, 5, 6]]),
+    *((KEYE, model, OF_KEYE, AT_KEYE) for model in ("keye", "keye_vl1_5", {"model_type": "KeyeVL1_5"})),
+    # frames of GLM are images between its marks
+    (GLM, "glm4v", {"image_grid_thw": [[1, 2, 2]], "video_grid_thw": [[2, 2, 2]]}, [[*range(8)]] * 3),
+    # audio without a video counts like text
+    ([1, 151652, IMAGE, 151653, 151647, AUDIO, AUDIO, 151648, 1], "qwen2_5_omni", {"image_grid_thw": [[1, 2, 2]]},
+     [[*range(9)]] * 3),
+    # a config has ids and sizes of its own; token types as transformers' processors write them
+    (np.array([0, 1, 1, 0], np.int32), OWN, {"image_grid_thw": [[1, 1, 2]]}, [*[[0, 1, 1, 3]] * 2, [0, 1, 2, 3]]),
+    *((np.arange(5), model, {}, [[0, 1, 2, 3, 4]] * 3) for model in sorted(FAMILIES)),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("tokens", "model", "options", "expected"), LAYOUTS)
+def test_positions_of_layouts(tokens, model, options, expected):
+    where, deltas = positions.mrope(tokens, model, **options)
+    assert where.tolist() == expected
+    assert where.dtype == (np.float32 if model == "qwen3_omni_moe" else np.asarray(tokens).dtype)
+    assert deltas.tolist() == [where.max() + 1 - len(tokens)]
+
+
+def test_parts_are_the_same_sequence():
+    np.testing.assert_array_equal(positions.mrope([3, (1, 2, 3), 3]), photos()[0].T)
+    largest, _ = positions.mrope(CLIP, "qwen2_vl", **OF_CLIP, following="largest")
+    np.testing.assert_array_equal(positions.mrope([1, (3, 1, 1), 1]), largest.T)
 
 
 def test_generated_tokens_go_on_where_the_last_ended():
@@ -61,9 +106,7 @@ def test_a_row_of_padding_alone_counts_nothing():
     where, deltas = positions.mrope([[1, 2], [3, 4]], "qwen2_vl", attention_mask=[[1, 1], [0, 0]])
     assert where[:, 1].tolist() == [[0, 0]] * 3
     assert deltas.tolist() == [[0], [0]]
-
-
-def test_omni_models_without_grids_pad_with_1():
+    # omni models without grids pad with 1
     where, deltas = positions.mrope([0, 0, 5], "qwen2_5_omni", attention_mask=[0, 0, 1])
     assert (where.tolist(), deltas.tolist()) == ([[1, 1, 0]] * 3, [1])
 
@@ -87,50 +130,6 @@ def test_rows_of_a_batch_do_not_depend_on_each_other(dtype):
     assert where[:, 3, 6:11].tolist() == [[3, 4, 5, 6, 7]] * 3
 
 
-def test_images_without_text_between_them_follow_one_another():
-    """Frames of a Keye video count as separate images, although no other token lies between them."""
-    where, _ = positions.mrope([VIDEO] * 6 + [1], "keye", video_grid_thw=[[3, 2, 4]])
-    assert where.tolist() == [[0, 0, 2, 2, 4, 4, 6], [0, 0, 2, 2, 4, 4, 6], [0, 1, 2, 3, 4, 5, 6]]
-
-
-@pytest.mark.parametrize("model", ["keye", "keye_vl1_5", {"model_type": "KeyeVL1_5"}], ids=str)
-def test_keye_counts_frames_as_images(model):
-    # two tokens precede each frame: the first is text, and the second stands for the time of the frame
-    ids = [1, 2, *[VIDEO] * 4, 2, 9, *[VIDEO] * 4, 3, *[IMAGE] * 2]
-    where, deltas = positions.mrope(ids, model, video_grid_thw=[[2, 4, 4]], image_grid_thw=[[1, 2, 4]])
-    starts = [0, 1, *[2] * 4, 4, 5, *[6] * 4, 8, 9, 9]
-    assert where[0].tolist() == starts
-    assert (where[1] - starts).tolist() == [0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 1, 1, 0, 0, 0]
-    assert (where[2] - starts).tolist() == [0, 0, 0, 1, 0, 1, 0, 0, 0, 1, 0, 1, 0, 0, 1]
-    assert deltas.tolist() == [where.max() + 1 - len(ids)]
-
-
-def test_text_behind_a_long_video_begins_at_its_side_or_behind_its_last_frame():
-    """In transformers 5.3 and later (not omni models), text begins at a video's first position plus its longer side.
-
-    In transformers 4 and vLLM, it begins one after the largest position of the video.
-    """
-    side, deltas = positions.mrope(CLIP, "qwen2_vl", video_grid_thw=[[3, 2, 2]])
-    assert side[0].tolist() == [0, 1, 2, 3, 2]
-    assert deltas.tolist() == [-1]
-    largest, deltas = positions.mrope(CLIP, "qwen2_vl", video_grid_thw=[[3, 2, 2]], following="largest")
-    assert largest[0].tolist() == [0, 1, 2, 3, 4]
-    assert deltas.tolist() == [0]
-    np.testing.assert_array_equal(positions.mrope([1, (3, 1, 1), 1]), largest.T)
-
-
-@pytest.mark.parametrize(
-    "timing", [{"second_per_grid": [0.8]}, {"second_per_grid": 0.8}, {"fps": 2.5}, {"fps": [2.5]}], ids=str
-)
-def test_frames_lie_at_their_times(timing):
-    where, _ = positions.mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]], **timing)
-    # the times 1.6 and 3.2 are rounded down to 1 and 3, and added to position 1, the first after the text
-    assert where[0].tolist() == [0, 1, 2, 4, 2]
-    assert where[1:].tolist() == [[0, 1, 1, 1, 2]] * 2
-    # without a time, frames are a second apart
-    assert positions.mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]])[0][0].tolist() == [0, 1, 3, 5, 2]
-
-
 @pytest.mark.parametrize(("model", "same"), [("qwen2_5_omni", 0), ("qwen3_omni_moe", 1)])
 def test_a_video_with_its_sound_has_one_clock(model, same):
     config = {"model_type": model, "thinker_config": {"position_id_per_seconds": 4}}
@@ -146,46 +145,18 @@ def test_a_video_with_its_sound_has_one_clock(model, same):
     assert deltas.tolist() == [end + same + 2 - len(ids)]
 
 
-def test_audio_without_a_video_counts_like_text():
-    ids = [1, 151652, IMAGE, 151653, 151647, AUDIO, AUDIO, 151648, 1]
-    where, deltas = positions.mrope(ids, "qwen2_5_omni", image_grid_thw=[[1, 2, 2]])
-    assert where.tolist() == [list(range(9))] * 3
-    assert deltas.tolist() == [0]
-
-
-def test_a_config_has_ids_and_sizes_of_its_own():
-    config = {"model_type": "qwen3_vl", "image_token_id": 1, "video_token_id": 2}
-    config["vision_config"] = {"spatial_merge_size": 1}
-    # token types as transformers' processors write them
-    types = np.array([0, 1, 1, 0], np.int32)
-    where, _ = positions.mrope(types, config, image_grid_thw=[[1, 1, 2]])
-    assert where.tolist() == [[0, 1, 1, 3], [0, 1, 1, 3], [0, 1, 2, 3]]
-    assert where.dtype == np.int32
-
-
 def test_only_models_that_merge_frames_read_the_key_temporal_merge_size():
     for model, merged in (("qwen2_vl", 1), ("ernie4_5_vl_moe", 3)):
         config = {"model_type": model, "vision_config": {"temporal_merge_size": 3}}
         assert family_of(config).frame_merge == merged
 
 
-def test_frames_of_glm_are_images_between_its_marks():
-    ids = [151343, 1, 151341, 151343, 5, 151343, 151342, 1]
-    where, _ = positions.mrope(ids, "glm4v", image_grid_thw=[[1, 2, 2]], video_grid_thw=[[2, 2, 2]])
-    assert where.tolist() == [list(range(8))] * 3
-    with pytest.raises(ValueError, match="more images than image_grid_thw has"):
-        positions.mrope(ids, "glm4v", video_grid_thw=[[3, 2, 2]])
-
-
 def test_out_is_the_result():
-    out = np.full((3, 12), -1)
-    where, _ = photos(out=out)
-    assert where is out
-    np.testing.assert_array_equal(out, photos()[0])
     # out may be a slice of a larger buffer, whose other values are unchanged
     buffer = np.full((3, 20), -1)
-    photos(out=buffer[:, :12])
-    np.testing.assert_array_equal(buffer[:, :12], out)
+    out = buffer[:, :12]
+    assert photos(out=out)[0] is out
+    np.testing.assert_array_equal(out, photos()[0])
     assert (buffer[:, 12:] == -1).all()
 
 
@@ -204,13 +175,6 @@ def test_no_tokens(shape, masked):
     assert where.shape == (3, *shape)
     assert deltas.shape == (*shape[:-1], 1)
     assert not deltas.any()
-
-
-@pytest.mark.parametrize("model", sorted(FAMILIES))
-def test_every_model_counts_text(model):
-    where, deltas = positions.mrope(np.arange(5), model)
-    assert where.tolist() == [[0, 1, 2, 3, 4]] * 3
-    assert deltas.tolist() == [0]
 
 
 BAD_CALLS = r"""
@@ -241,6 +205,7 @@ mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]], second_per_grid=-1) | second_per_
 mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]], second_per_grid=[1, 2]) | shape \(2,\), but .* for each of 1 videos
 mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]], second_per_grid=2e9) | the last of 3 frames at position .*, but positions must be below
 mrope([1, 2, *CLIP], "qwen2_5_omni", video_grid_thw=[[3, 2, 2]]) | video_grid_thw needs second_per_grid or fps, .* pass one
+mrope(GLM, "glm4v", video_grid_thw=[[3, 2, 2]]) | more images than image_grid_thw has
 mrope([IMAGE, 1], "qwen2_5_omni", image_grid_thw=[[1, 2, 2]]) | Put the begin token before
 mrope([1, IMAGE, 2, AUDIO, 1], "qwen2_5_omni", image_grid_thw=[[1, 2, 2]]) | tokens 2 to 2 must contain the begin and end tokens of .* 2 in total
 mrope([1, IMAGE, AUDIO, 1], "qwen2_5_omni", image_grid_thw=[[1, 2, 2]]) | an image directly next to audio
@@ -262,10 +227,3 @@ def test_nothing_is_written_before_an_error():
     with pytest.raises(ValueError, match=re.escape("out has shape (3, 12), but must have shape (3, 1, 12)")):
         positions.mrope(PHOTO[None], "qwen2_vl", image_grid_thw=[[1, 4, 6]], out=out)
     assert (out == -1).all()
-
-
-def test_search_leads_to_it():
-    for words in ("qwen2-vl", "multimodal", "mrope"):
-        assert "qwen2_vl" in pf.presets.search(words)
-    assert "positions.mrope" in pf.presets.table()
-    assert "positions.mrope" in (pf.presets.get("qwen2_vl").__doc__ or "")

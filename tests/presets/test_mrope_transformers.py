@@ -71,24 +71,18 @@ def tokens_of(size):
 
 def audio_features(model, tokens):
     """Return a number of audio features that the model encodes as the given number of tokens."""
-    if model == "qwen2_5_omni":
-        return 4 * tokens
     whole, rest = divmod(tokens, 13)
-    # return the smallest length that becomes this number of tokens
-    return 100 * whole + (8 * rest - 7 if rest else 0)
+    # for Qwen3-Omni, return the smallest length that becomes this number of tokens
+    return 4 * tokens if model == "qwen2_5_omni" else 100 * whole + (8 * rest - 7 if rest else 0)
 
 
 def with_sound(model, size, step, rate, sounds):
     """Return the order of the tokens of a video ("v") and of its sound ("a"), as the processors write them."""
     times = np.repeat((np.arange(size[0], dtype="f4") * np.float32(step) * np.float32(rate)), tokens_of((1, *size[1:])))
     if model == "qwen3_omni_moe":
-        order, video, audio = "", 0, 0
-        while video < len(times) and audio < sounds:
-            if times[video] <= audio:
-                order, video = order + "v", video + 1
-            else:
-                order, audio = order + "a", audio + 1
-        return order + "v" * (len(times) - video) + "a" * (sounds - audio)
+        # sorted by time, video tokens before audio tokens of the same time
+        tokens = [*((time, "v") for time in times), *((time, "a") for time in range(sounds))]
+        return "".join(kind for _, kind in sorted(tokens, key=lambda token: token[0]))
 
     def chunks(values, length):
         begin, edge = 0, 1
@@ -147,9 +141,9 @@ def layout(rng, model):
     longest = max(map(len, rows)) + int(rng.integers(3))
     left, batch, mask = bool(rng.integers(2)), [], []
     for row in rows:
-        padding = longest - len(row)
-        batch.append([PADDING] * (padding * left) + row + [PADDING] * (padding * (not left)))
-        mask.append([0] * (padding * left) + [1] * len(row) + [0] * (padding * (not left)))
+        before, after = (longest - len(row), 0) if left else (0, longest - len(row))
+        batch.append([PADDING] * before + row + [PADDING] * after)
+        mask.append([0] * before + [1] * len(row) + [0] * after)
     return np.array(batch), np.array(mask), images, videos, np.array(seconds, "f4"), sounds, scenes
 
 
@@ -162,14 +156,11 @@ def compare(model, ids, mask, images, videos, seconds, sounds, scenes, masked):
         options |= {"use_audio_in_video": scenes, "audio_seqlens": torch.tensor(sounds)}
         options |= {"second_per_grids": torch.from_numpy(seconds)}
     else:
-        types_of_tokens = np.zeros_like(ids)
+        of_video = ids == family.video
         if family.between:
             inside = np.cumsum(ids == family.between[0], 1) > np.cumsum(ids == family.between[1], 1)
-            types_of_tokens[ids == family.image] = 1
-            types_of_tokens[(ids == family.image) & inside] = 2
-        else:
-            types_of_tokens[ids == family.image] = 1
-            types_of_tokens[ids == family.video] = 2
+            of_video = (ids == family.image) & inside
+        types_of_tokens = np.where(of_video, 2, ids == family.image)
         options |= {"mm_token_type_ids": torch.from_numpy(types_of_tokens)}
         if model == "qwen2_5_vl":
             options |= {"second_per_grid_ts": torch.from_numpy(seconds) if len(seconds) else None}
@@ -189,7 +180,9 @@ def compare(model, ids, mask, images, videos, seconds, sounds, scenes, masked):
     assert deltas.dtype == expected_deltas.numpy().dtype
 
 
-def check(model, count):
+@pytest.mark.parametrize("count", [4, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("model", MODELS)
+def test_random_layouts(model, count):
     rng = np.random.default_rng([SEED, *model.encode()])
     for i in range(count):
         *arguments, scenes = layout(rng, model)
@@ -201,26 +194,12 @@ def check(model, count):
             raise
 
 
-@pytest.mark.parametrize("model", MODELS)
-def test_some_random_layouts(model):
-    check(model, 4)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("model", MODELS)
-def test_a_thousand_random_layouts(model):
-    check(model, 1000)
-
-
 def test_every_model_that_counts_so_is_known():
     import transformers
 
     folder = importlib.resources.files(transformers) / "models"
-    counting = {
-        file.parent.name
-        for file in folder.glob("*/mod*.py")
-        if "def get_rope_index" in file.read_text(encoding="utf-8")
-    }
+    files = folder.glob("*/mod*.py")
+    counting = {file.parent.name for file in files if "def get_rope_index" in file.read_text(encoding="utf-8")}
     # only transformers 5.24 and later have this model
     newer = set() if (folder / "hy_v4_vl").is_dir() else {"hy_v4_vl"}
     assert counting | newer == set(MODELS) | set(REFUSED)

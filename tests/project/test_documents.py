@@ -5,20 +5,15 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.util
-import json
 import os
 import re
 import runpy
 import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import posenc_fast as pf
-from posenc_fast._models.config import table as model_types
 from support.checkout import checkout
 from support.optional import optional
 from support.processes import python
@@ -30,18 +25,15 @@ BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 NUMBER = re.compile(r"(?<![\w:.-])-?\d+\.\d*")
 # matches a number of bytes in an output. Tests ignore it, because it depends on the versions of packages.
 BYTES = re.compile(r"\b\d+(?= bytes\b)")
-README = (ROOT / "README.md").read_text("utf-8")
-DOCS = {path.stem: path.read_text("utf-8") for path in sorted(ROOT.glob("docs/*.md"))}
+DOCS = {path.stem: path.read_text("utf-8") for path in [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]}
+README = DOCS["README"]
 # pages whose Python blocks run one after another. The blocks of howto-c are files, which its shell commands build.
-PAGES = {page: text for page, text in DOCS.items() if BLOCK.search(text) and page != "howto-c"}
-EXAMPLES = sorted(ROOT.glob("docs/examples/plot_*.py"))
+PAGES = [page for page, text in DOCS.items() if BLOCK.search(text) and page not in ("README", "howto-c")]
 # matches imports of optional packages: a test of code with such an import is skipped if the package is missing
 PACKAGES = re.compile(
     r"^ *(?:import|from) (dask|jax|matplotlib|ml_dtypes|numba|pandas|polars|sklearn|torch|transformers|zarr)\b",
     re.MULTILINE,
 )
-# keys: modules of posenc_fast that need another package. Values: these packages.
-OWN = {name: name for name in pf.SUBMODULES} | {"plot": "matplotlib"}
 
 
 def run(text, program, monkeypatch):
@@ -65,25 +57,27 @@ def maker():
     return runpy.run_path(str(ROOT / "docs" / "make_outputs.py"))
 
 
-@pytest.mark.parametrize("page", list(PAGES))
+@pytest.mark.parametrize("page", PAGES)
 def test_page(page, maker, tmp_path, monkeypatch, capsys):
-    run(maker["python_program"](PAGES[page]), tmp_path / f"{page}.py", monkeypatch)
-    printed = maker["outputs"](capsys.readouterr().out)
-    for block, shown in shown_outputs(maker, page, "python", printed):
-        same_text(block, shown)
-    for block in BLOCK.findall(PAGES[page]):
+    run(maker["python_program"](DOCS[page]), tmp_path / f"{page}.py", monkeypatch)
+    compare_outputs(maker, page, "python", capsys.readouterr().out)
+    for block in BLOCK.findall(DOCS[page]):
         if "__main__" in block:
-            run_alone(block, tmp_path / "alone.py")
+            # run it in a new interpreter, because it starts processes that import its file
+            alone = tmp_path / "alone.py"
+            alone.write_text(block, "utf-8")
+            process = python(alone, flags=("-W", "error"), timeout=300)
+            assert process.returncode == 0, process.stderr
 
 
-def shown_outputs(maker, page, language, printed):
-    """Pair the printed output of each block with the output that the page shows."""
-    text = README if page == "README" else DOCS[page]
-    shown = [output for _, name, _, output in maker["BLOCK"].findall(text) if name == language]
-    printed = list(printed)
+def compare_outputs(maker, page, language, printed):
+    """Compare the printed output of each block with the output that the page shows."""
+    printed = list(maker["outputs"](printed))
+    shown = [output for _, name, _, output in maker["BLOCK"].findall(DOCS[page]) if name == language]
     lacking = [output for output, text in zip(printed, shown, strict=True) if bool(output) != bool(text)]
     assert not lacking, f"{page} shows other outputs than its blocks print; run python docs/make_outputs.py {page}"
-    return zip(printed, shown, strict=True)
+    for output, text in zip(printed, shown, strict=True):
+        same_text(output, text)
 
 
 def same_text(got, expected):
@@ -104,45 +98,20 @@ def test_same_text():
             same_text(wrong, "a 7.0 b2")
 
 
-def run_alone(text, program):
-    """Run a program in a new interpreter, because it starts processes that import its file."""
-    program.write_text(text, "utf-8")
-    environment = os.environ | {"PYTHONPATH": str(Path(pf.__file__).parents[1])}
-    command = [sys.executable, "-W", "error", str(program)]
-    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
-    assert run.returncode == 0, run.stderr
-
-
 @pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell")
-def test_shell_of_the_readme(maker, tmp_path):
-    """Run the shell commands of README, and compare their output with README."""
-    program = maker["shell_program"](README)
-    assert len(re.findall("^[^$\n]*posenc-fast ", program, re.MULTILINE)) >= 4
-    optional_in_shell(program)
-    printed = maker["outputs"](maker["run_shell"](program, tmp_path))
-    for output, shown in shown_outputs(maker, "README", "sh", printed):
-        same_text(output, shown)
-
-
-@pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell")
-@pytest.mark.parametrize("page", ["howto-check", "howto-shell"])
-def test_shell(page, maker, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("page", "least"), [("README", 4), ("howto-check", 2), ("howto-shell", 4)])
+def test_shell(page, least, maker, tmp_path, monkeypatch):
     """Run the shell commands of a page, and compare their output with the page."""
     if page == "howto-check":
         # create the folder that the commands check
         (make,) = (block for block in BLOCK.findall(DOCS[page]) if ".mkdir()" in block)
         run(make, tmp_path / "make.py", monkeypatch)
     program = maker["shell_program"](DOCS[page])
-    optional_in_shell(program)
-    printed = maker["outputs"](maker["run_shell"](program, tmp_path))
-    for output, shown in shown_outputs(maker, page, "sh", printed):
-        same_text(output, shown)
-    if page == "howto-check":
-        report = json.loads((tmp_path / "report.json").read_text("utf-8"))
-        assert report["path"] == "model"
-        assert len(report["findings"]) == 32
-        for finding in report["findings"]:
-            assert all(f"`{key}`" in DOCS[page] for key in finding)
+    assert len(re.findall("^[^$\n]*posenc-fast ", program, re.MULTILINE)) >= least
+    for package, word in (("pyarrow", "parquet"), ("matplotlib", "plot")):
+        if re.search(rf"^posenc-fast.*{word}", program, re.MULTILINE):
+            optional(package)
+    compare_outputs(maker, page, "sh", maker["run_shell"](program, tmp_path))
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell")
@@ -166,37 +135,18 @@ def test_page_of_c_builds_and_runs(maker, tmp_path):
     np.testing.assert_array_equal(rows, pf.sinusoidal(8).table(3, start=10**6))
 
 
-def optional_in_shell(program):
-    """Skip if a command of a shell program needs pyarrow or matplotlib, and the package is missing."""
-    for package, word in (("pyarrow", "parquet"), ("matplotlib", "plot")):
-        if re.search(rf"^posenc-fast.*{word}", program, re.MULTILINE):
-            optional(package)
-
-
-def title(block):
-    """Return the heading above a block of README, in lower case, with hyphens between words."""
-    heading = re.findall(r"^#+ (.+)$", README.split(block)[0], re.MULTILINE)[-1]
-    return re.sub(r"\W+", "-", heading).lower()
-
-
-@pytest.mark.parametrize("block", BLOCK.findall(README), ids=title)
-def test_readme(block, maker, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("number", range(len(BLOCK.findall(README))))
+def test_readme(number, maker, tmp_path, monkeypatch, capsys):
     # each block must run alone, because readers copy single blocks
-    names = run(block, tmp_path / "readme.py", monkeypatch)
+    code = BLOCK.findall(README)[number]
+    run(code, tmp_path / "readme.py", monkeypatch)
     (printed,) = maker["outputs"](f"{capsys.readouterr().out}{maker['END']}\n")
-    (shown,) = (output for _, _, code, output in maker["BLOCK"].findall(README) if code == block)
+    (shown,) = (output for _, _, block, output in maker["BLOCK"].findall(README) if block == code)
     same_text(printed, shown)
-    if "scores" in names:
-        # attention scores depend only on the distance of query and key, so moving both by -4 must keep the scores
-        rotary, queries, keys = names["rotary"], names["queries"], names["keys"]
-        back = rotary.apply(queries, positions=np.full(16, -4))
-        moved = back @ np.repeat(rotary.apply(keys, positions=np.full(16, -4)), 4, axis=1).swapaxes(-1, -2)
-        np.testing.assert_allclose(moved, names["scores"], rtol=0, atol=1e-4)
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("example", sorted(ROOT.glob("docs/examples/plot_*.py")), ids=lambda path: path.stem)
 def test_example(example, tmp_path, monkeypatch):
-    # `run` selects a backend of matplotlib that draws pictures without showing them
     run(example.read_text("utf-8"), tmp_path / example.name, monkeypatch)
 
 
@@ -213,24 +163,13 @@ def test_reference_has_every_name():
     listed = {}
     for part in text.split(".. currentmodule:: ")[1:]:
         listed.setdefault(part.split()[0], set()).update(re.findall(r"^   (\w+)$", part, re.MULTILINE))
-    # api.md documents posenc_fast.transformers as one module, without a list of names
-    modules = [name for name, package in OWN.items() if name != "transformers" and importlib.util.find_spec(package)]
+    # keys: modules of posenc_fast that need another package. Values: these packages. api.md documents
+    # posenc_fast.transformers as one module, without a list of names.
+    packages = {name: name for name in pf.SUBMODULES if name != "transformers"} | {"plot": "matplotlib"}
+    modules = [name for name, package in packages.items() if importlib.util.find_spec(package)]
     for module in ["posenc_fast", *(f"posenc_fast.{name}" for name in modules)]:
         names = set(importlib.import_module(module).__all__) - {"__version__", "presets", "reference"}
         assert names <= listed[module], f"docs/api.md lacks {sorted(names - listed[module])} of {module}"
-
-
-def test_numbers_of_presets_and_model_types():
-    assert set(re.findall(r"(\d+) published encodings", README)) == {str(len(pf.presets.names()))}
-    assert set(re.findall(r"(\d+) model types", README)) == {str(len(model_types.types()))}
-
-
-@pytest.mark.parametrize("name", ["tasks", "targets", "counts", "libraries"])
-def test_table_of_a_page_is_made_from_its_results(name):
-    tables = runpy.run_path(str(ROOT / "bench" / "tables.py"))
-    page, make = tables["TABLES"][name]
-    (table,) = tables["place"](name).findall((ROOT / page).read_text("utf-8"))
-    assert table == make(tables["load"](name)), "run python bench/tables.py"
 
 
 def test_links_of_the_readme_lead_somewhere():
@@ -242,6 +181,6 @@ def test_links_of_the_readme_lead_somewhere():
 def test_tests_named_on_pages_exist():
     files = [*ROOT.glob("tests/*/test_*.py"), *ROOT.glob("bench/test_*.py")]
     known = {name for file in files for name in (file.name, *re.findall(r"def (test_\w+)", file.read_text("utf-8")))}
-    for path in (*sorted(ROOT.glob("docs/*.md")), ROOT / "bench" / "README.md"):
+    for path in (*ROOT.glob("docs/*.md"), ROOT / "bench" / "README.md"):
         named = set(re.findall(r"`(test_\w+(?:\.py)?)`", path.read_text("utf-8")))
         assert named <= known, f"{path.name} names {sorted(named - known)}"

@@ -6,8 +6,6 @@ Each function of a preset takes positions, of shape (n,) or (n, axes), and the p
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
 PI = np.pi
@@ -137,19 +135,10 @@ def funnel(p, d, part="phi"):
     return flaxformer(p, d, functions=functions)
 
 
-def galileo_months(p, d):
-    angles = np.stack([p / (12 / (2 * PI))] * (d // 2), axis=-1)
-    return np.hstack([np.sin(angles), np.cos(angles)])
-
-
-def aurora(p, d, lower=0.01, upper=720.0):
-    return sin_cos(p, 2 * PI / np.logspace(np.log10(lower), np.log10(upper), d // 2))
-
-
 # fmt: off
 ONE_AXIS = {
     "annotated_transformer": only(2, lambda p, d, base=10000.0: in_turn(p, vaswani(d, base))),
-    "aurora": only(2, aurora),
+    "aurora": only(2, lambda p, d, lower=0.01, upper=720.0: sin_cos(p, 2 * PI / np.geomspace(lower, upper, d // 2))),
     "conformer_relative": only(2, lambda p, d: in_turn(p, vaswani(d))),
     "ctranslate2": only(2, lambda p, d: sin_cos(p, endpoint(d))),
     "ddpm": lambda p, d, max_positions=10000.0: zeros(sin_cos(p, endpoint(d, max_positions)), d),
@@ -166,7 +155,7 @@ ONE_AXIS = {
     "framediff_index": only(2, lambda p, d: sin_cos(p, [PI / 2056 ** (2 * i / d) for i in range(d // 2)])),
     "framediff_timesteps": lambda p, d: zeros(sin_cos(10000.0 * p, endpoint(d)), d),
     "funnel": only(2, funnel),
-    "galileo_months": only(2, galileo_months),
+    "galileo_months": only(2, lambda p, d: sin_cos(p, [2 * PI / 12] * (d // 2))),
     "graphmixer": lambda p, d: np.cos(outer(p, np.sqrt(d) ** -np.linspace(0, np.sqrt(d), d))),
     "guided_diffusion": lambda p, d, max_period=10000.0: zeros(cos_sin(p, half(d, max_period)), d),
     "keras_blog": lambda p, d: in_turn(p, vaswani(d), np.cos, np.sin)[:, :d],
@@ -208,10 +197,6 @@ def loftr(p, d, temp_bug_fix=True):
     return bands(p[:, ::-1], np.exp(np.arange(0, d // 2, 2) * step), "fas")
 
 
-def simple_vit_3d(p, d):
-    return None if d < 6 else zeros(beside(p, sin_cos, down(d // 6, 10000.0, d // 6 - 1), (2, 1, 0)), d)
-
-
 def diffusers_3d(p, d, spatial_interpolation_scale=1.0, temporal_interpolation_scale=1.0):
     time, space = vaswani(d // 4) / temporal_interpolation_scale, vaswani(3 * d // 8) / spatial_interpolation_scale
     return beside(p, sin_cos, [time, space, space], (0, 2, 1))
@@ -222,10 +207,6 @@ def fairseq2(p, d, *parts):
     if sum(widths[:-1]) >= d:
         return None
     return beside(p, sin_cos, [vaswani(n) for n in widths], range(len(widths)))[:, :d]
-
-
-def fairseq2_3d(p, d, uniform_power=False):
-    return fairseq2(p, d, *((6, 6, 6) if uniform_power else (4, 8, 8)))
 
 
 def clay(p, d, gsd=1.0):
@@ -243,24 +224,22 @@ def monai(p, d, spatial_dims=3):
     return beside(p, sin_cos, vaswani(d // spatial_dims), (1, 0, 2)[:spatial_dims])
 
 
-def galileo(p, d):
-    omega = np.arange(d // 4) / (d // 2) / 2
-    return beside(p, sin_cos, 1 / 10000.0**omega, XY)
-
-
 # keys: presets. Values: (number of axes, formula).
 SEVERAL_AXES = {
     "clay": (2, only(4, clay)),
     "diffusers_3d": (3, only(16, diffusers_3d)),
     "fairseq2_2d": (2, only(2, lambda p, d: fairseq2(p, d, 4, 4))),
-    "fairseq2_3d": (3, only(2, fairseq2_3d)),
-    "galileo": (2, only(4, galileo)),
+    "fairseq2_3d": (
+        3,
+        only(2, lambda p, d, uniform_power=False: fairseq2(p, d, *([6, 6, 6] if uniform_power else [4, 8, 8]))),
+    ),
+    "galileo": (2, only(4, lambda p, d: beside(p, sin_cos, 1 / 10000.0 ** (np.arange(d // 4) / (d // 2) / 2), XY))),
     "loftr": (2, only(4, loftr)),
     "mae": (2, only(4, lambda p, d: beside(p, sin_cos, vaswani(d // 2), XY))),
     "monai": (3, monai),
     "praxis_2d": (2, only(4, lambda p, d: beside(p, sin_cos, vaswani(d // 2), YX))),
     "simple_vit": (2, only(4, lambda p, d: beside(p, sin_cos, endpoint(d // 2), XY))),
-    "simple_vit_3d": (3, simple_vit_3d),
+    "simple_vit_3d": (3, lambda p, d: None if d < 6 else zeros(beside(p, sin_cos, endpoint(d // 3), (2, 1, 0)), d)),
     "timm": (2, only(4, timm)),
     "wzlxjtu": (2, only(4, lambda p, d: beside(p, in_turn, vaswani(d // 2), XY))),
 }
@@ -293,8 +272,8 @@ def dab_detr(p, n=128, **temperatures):
     return detr(p, n, temperature=20.0, **temperatures)
 
 
-def boxes(p, d=128, axes=(0, 1, 2, 3)):
-    return beside(p, in_turn, 2 * PI * vaswani(d), axes)
+def boxes(p, d=128):
+    return beside(p, in_turn, 2 * PI * vaswani(d), range(4))
 
 
 def hyena(p, emb_dim, seq_len):
@@ -319,14 +298,13 @@ def pytorch3d(p, n=6, omega_0=1.0, logspace=True):
     return bands(p, omega_0 * (2.0 ** np.arange(n) if logspace else np.linspace(1, 2.0 ** (n - 1), n)), "saf")
 
 
-def grid_cells(p, n=16, max_radius=10000.0, min_radius=10.0):
-    return bands(p, down(n, max_radius / min_radius, n - 1) / min_radius, "afs")
+def scales(n, max_radius=10000.0, min_radius=10.0):
+    return down(n, max_radius / min_radius, n - 1) / min_radius
 
 
-def theory(p, n=16, max_radius=10000.0, min_radius=1000.0):
+def theory(p, n=16, min_radius=1000.0, **radii):
     degrees = np.radians([0, 120, 240])
-    along = p @ [np.cos(degrees), np.sin(degrees)]
-    return bands(along, down(n, max_radius / min_radius, n - 1) / min_radius, "fas")
+    return bands(p @ [np.cos(degrees), np.sin(degrees)], scales(n, min_radius=min_radius, **radii), "fas")
 
 
 def timm_fourier(p, n=64, max_res=224, linear_bands=False, in_pixels=True):
@@ -372,11 +350,6 @@ def nemos(x, n, period=1.0):
     return np.hstack([np.cos(angles), np.sin(angles[:, 1:])])
 
 
-def wrapped(lonlat):
-    x = lonlat / [180.0, 90.0]
-    return np.hstack([np.sin(PI * x), np.cos(PI * x)])
-
-
 def satclip(lonlat):
     lon, lat = np.deg2rad(lonlat).T
     return np.stack([np.cos(lon), np.sin(lon), np.cos(lat), np.sin(lat)], axis=1)
@@ -396,7 +369,7 @@ def call(*arguments, **options):
 WITH_ARGUMENTS = {
     "alphafold3": (1, lambda p, w, b: np.cos(2 * PI * (outer(1 / 4 * p, w) + b)), [call(WEIGHTS, WEIGHTS[::-1])]),
     "dab_detr": (2, only(2, dab_detr), [call(), call(7), call(8, temperature_width=30.0)]),
-    "dab_detr_boxes": (4, only(2, partial(boxes, axes=(1, 0, 2, 3))), [call(), call(2), call(3)]),
+    "dab_detr_boxes": (4, only(2, lambda p, *widths: boxes(p[:, [1, 0, 2, 3]], *widths)), [call(), call(2), call(3)]),
     "deformable_detr": (2, only(2, detr), [call(), call(2, temperature=20.0), call(3)]),
     "deformable_detr_proposals": (4, only(2, boxes), [call(), call(2), call(5)]),
     "detr": (2, only(2, detr), [call(), call(2), call(5), call(6, temperature=20.0)]),
@@ -413,7 +386,7 @@ WITH_ARGUMENTS = {
         lambda p, n=32, base_period=16.0: cos_sin(p, 2 * PI * np.arange(1, n + 1) / base_period),
         [call(), call(3, base_period=0.7), call(1)],
     ),
-    "geo_prior": (2, wrapped, [call()]),
+    "geo_prior": (2, lambda p: bands(p / [180.0, 90.0], np.array([PI]), "sfa"), [call()]),
     "geoclip_positional": (2, lambda p, sigma, m: beside(p, cos_sin, 2 * PI * sigma ** (np.arange(m) / m), YX), [call(10.0, 6), call(0.5, 1)]),
     "gligen": (4, lambda p, n=8: bands(p, 100.0 ** (np.arange(n) / n), "fsa"), [call(), call(1), call(3)]),
     "graphcast": (2, graphcast, [call()]),
@@ -437,7 +410,11 @@ WITH_ARGUMENTS = {
     "sam": (2, lambda p, g: np.hstack([np.sin(2 * PI * p @ g), np.cos(2 * PI * p @ g)]), [call(PLANE.T)]),
     "satclip_wrap": (2, satclip, [call()]),
     "satmae_temporal": (3, only(2, lambda p, d=128: beside(p, sin_cos, vaswani(d), range(3))), [call(), call(2), call(3)]),
-    "space2vec_grid": (2, grid_cells, [call(), call(1), call(4, min_radius=1.0, max_radius=360.0)]),
+    "space2vec_grid": (
+        2,
+        lambda p, n=16, **radii: bands(p, scales(n, **radii), "afs"),
+        [call(), call(1), call(4, min_radius=1.0, max_radius=360.0)],
+    ),
     "space2vec_theory": (2, theory, [call(), call(1), call(4, min_radius=10.0, max_radius=1000.0)]),
     "streampetr_time": (1, only(2, lambda t, n=256, **options: petr(t[:, None], n, **options)), [call(), call(8, temperature=20.0), call(3)]),
     "tensor2tensor_nd": (2, tensor2tensor_nd, [*(call(d) for d in (1, 3, 4, 7, 8, 16, 19)), call(16, min_timescale=2.0)]),
