@@ -615,11 +615,12 @@ def rotary_embedding(
         )
     if position_ids is not None:
         cos, sin = (_rows_at(table, position_ids) for table in (cos, sin))
-    while cos.ndim > 2 and cos.shape[0] == 1:
+    # x has shape (.., length, heads, head_dim). cos must have shape (length, pairs), after any of the first axes of x.
+    before = x.shape[:-3]
+    while cos.ndim > 2 and cos.shape[0] == 1 and cos.shape[:-2] != before[: cos.ndim - 2]:
         # one table for all sequences
         cos, sin = cos[0], sin[0]
-    # x has shape (.., length, heads, head_dim). cos must have shape (length, pairs), after any of the first axes of x.
-    if cos.shape[:-1] != (*x.shape[: min(cos.ndim, x.ndim - 1) - 2], x.shape[-3]):
+    if cos.shape[:-1] != (*before[: cos.ndim - 2], x.shape[-3]):
         name, shape = ("cos", cos.shape) if position_ids is None else ("position_ids", position_ids.shape)
         raise ValueError(
             f"{name} has shape {tuple(shape)}, which does not match x of shape {tuple(x.shape)}, read as (.., "

@@ -257,6 +257,29 @@ def test_threads_in_a_child_process(method, tmp_path):
     assert result.stdout == f"{[True] * 4} True\n", result.stderr
 
 
+def test_many_threads_share_a_new_encoding(backend):
+    frequencies = np.linspace(0.01, 2, 40)
+    ready = pf.Encoding(frequencies)
+    table, rows = ready.table(1000), ready.encode(np.arange(1000) / 3, dtype=np.float64)
+    choice = backend, pf.isa()
+    for _ in range(3):
+        fresh = pf.Encoding(frequencies)
+        barrier = threading.Barrier(8)
+
+        def work(i, fresh=fresh, barrier=barrier):
+            barrier.wait()
+            with pf.use_backend(*choice):
+                start = 37 * i
+                np.testing.assert_array_equal(fresh.table(500, start=start), table[start : start + 500])
+                got = fresh.encode(np.arange(500) / 3, dtype=np.float64)
+                np.testing.assert_array_equal(got, rows[:500])
+                assert hash(fresh) == hash(ready)
+            return i
+
+        with ThreadPoolExecutor(8) as pool:
+            assert list(pool.map(work, range(8))) == list(range(8))
+
+
 def test_an_error_in_a_thread_reaches_the_caller(monkeypatch):
     def fail(*args, **kwargs):
         raise OSError("disk full")

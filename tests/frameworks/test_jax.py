@@ -66,13 +66,12 @@ def test_jax_arrays_in_functions_of_numpy(call, error, words):
 ENCODING = pf.sinusoidal(8, base=50.0, scale=1.5)
 IMAGE = pf.join([pf.sinusoidal(4), pf.sinusoidal(4)])
 ROTARY, SECTIONS = pf.Rotary(8, base=50.0), pf.Rotary(8, sections=[2, 2])
-XPOS = {"rope_type": "xpos", "scale_base": 8.0}
 ROTARIES = {
     "half": ROTARY,
     "interleaved": pf.Rotary(8, base=50.0, layout="interleaved"),
     "interleaved-to-half": pf.Rotary(8, base=50.0, layout="interleaved_to_half"),
     "partial": pf.Rotary(8, base=50.0, rotary_dim=6),
-    "amplitudes": pf.Rotary(8, scaling=XPOS),
+    "amplitudes": pf.Rotary(8, scaling={"rope_type": "xpos", "scale_base": 8.0}),
     "sections": SECTIONS,
 }
 
@@ -106,6 +105,7 @@ CALLS = {
     "add_to-positions": both("add_to", ENCODING, positions=[3, 0, 7]),
     "add_to-each": both("add_to", ENCODING, positions=ORDINALS[:6].reshape(2, 3)),
     "add_to-image": both("add_to", IMAGE, positions=ORDINALS[:6].reshape(3, 2)),
+    "add_to-image-objects": both("add_to", IMAGE, positions=np.array([[2**62 + 1, 1], [2, 3], [0, -7]], object)),
     "rotate-tokens-first": both("rotate", ROTARY, seq_axis=0, start=9),
     "rotate-positions": both("rotate", SECTIONS, positions=ORDINALS.reshape(2, 3, 2)),
     "rotate-float32": both("rotate", ROTARY, seq_axis=1, start=10**6, precision="float32"),
@@ -142,43 +142,36 @@ def test_types(dtype, rng):
     same_bits(pfj.table(ENCODING, 5, dtype=dtype), ENCODING.table(5, dtype=dtype))
 
 
-def test_static_positions_are_exact_without_64_bits():
-    """Static NumPy positions are not converted to jax arrays, which would round them."""
-    large, x = np.array([2**62 + 1, -(2**53) - 1]), np.ones((2, 8), np.float32)
-    times = np.array(["2026-01-01T06:00", "2026-01-02"], "datetime64[m]")
-    for positions in (large, large + 0.5, times):
-        same_bits(jax.jit(lambda p=positions: pfj.encode(ENCODING, p))(), ENCODING.encode(positions))
-        for name, value in (("add_to", ENCODING), ("rotate", ROTARY)):
-            jax_call, numpy_call = both(name, value, positions=positions)
-            same_bits(jax.jit(jax_call)(x), numpy_call(x))
-    same_bits(pfj.table(ENCODING, 3, start=2**62 + 1), ENCODING.table(3, start=2**62 + 1))
-    # jax rounds positions in its own arrays to float32, but not positions in NumPy arrays
-    moved = np.array([2.0**24 + 1])
-    assert not (pfj.encode(ENCODING, jnp.asarray(moved)) == pfj.encode(ENCODING, moved)).all()
-
-
+LARGE = np.array([2**62 + 1, -(2**53) - 1, 0])
 STATIC = {
+    "large-integers": LARGE,
+    "large-reals": LARGE + 0.5,
     "masked-integers": np.ma.masked_array([0, 1, 2], [0, 1, 0]),
     "masked-reals": np.ma.masked_array([0.0, 1.0, 2.0], [0, 1, 0]),
     "missing": [0, None, 2],
     "objects": np.array([0, 1, 2], object),
     "bfloat16": np.arange(3).astype(DTYPES["bfloat16"]) if "bfloat16" in DTYPES else np.arange(3),
-    "times": np.array([0, 1, 2**60]).astype("M8[us]"),
+    "times": np.array(["2026-01-01T06:00", "2026-01-02", "1970-01-01"], "M8[m]"),
+    "large-times": np.array([0, 1, 2**60]).astype("M8[us]"),
 }
 
 
 @pytest.mark.parametrize("kind", STATIC)
 def test_static_positions_are_those_of_numpys_calls(kind):
-    positions, encoding, x = STATIC[kind], pf.sinusoidal(4), np.ones((3, 4), np.float32)
-    np.testing.assert_array_equal(pfj.encode(encoding, positions), encoding.encode(positions))
-    np.testing.assert_array_equal(pfj.add_to(encoding, x, positions=positions), encoding.add_to(x, positions=positions))
-    jax_call, numpy_call = both("rotate", pf.Rotary(4), positions=positions)
-    np.testing.assert_allclose(jax_call(x), numpy_call(x), rtol=0, atol=1e-6)
+    """Static positions are not converted to jax arrays, which would round them to 32 bits."""
+    positions, x = STATIC[kind], np.ones((3, 8), np.float32)
+    encode = lambda x: pfj.encode(ENCODING, positions), lambda x: ENCODING.encode(positions)
+    of_x = (both(name, value, positions=positions) for name, value in (("add_to", ENCODING), ("rotate", ROTARY)))
+    for jax_call, numpy_call in (encode, *of_x):
+        same_bits(jax_call(x), numpy_call(x))
+        same_bits(jax.jit(jax_call)(x), numpy_call(x))
 
 
-def test_positions_of_two_axes_may_be_objects():
-    positions, x = np.array([[2**62 + 1, 1], [2, 3]], object), np.ones((2, 8), np.float32)
-    np.testing.assert_array_equal(pfj.add_to(IMAGE, x, positions=positions), IMAGE.add_to(x, positions=positions))
+def test_static_positions_are_exact_without_64_bits():
+    same_bits(pfj.table(ENCODING, 3, start=2**62 + 1), ENCODING.table(3, start=2**62 + 1))
+    # jax rounds positions in its own arrays to float32, but not positions in NumPy arrays
+    moved = np.array([2.0**24 + 1])
+    assert not (pfj.encode(ENCODING, jnp.asarray(moved)) == pfj.encode(ENCODING, moved)).all()
 
 
 def test_static_rows_are_computed_during_tracing():
@@ -335,8 +328,6 @@ def test_derivatives_in_32_bits(rng):
         jax.grad(xpos, 1)(x, positions)
     assert jax.grad(lambda x: xpos(x, jax.lax.stop_gradient(positions)))(x).shape == x.shape
 
-
-# ---- errors -----------------------------------------------------------------------------------------------------------
 
 X = np.ones((2, 3, 8), np.float32)
 

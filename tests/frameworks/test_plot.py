@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import datetime
 import functools
-import inspect
+from datetime import datetime
 
 import numpy as np
 import pytest
@@ -15,8 +14,7 @@ from support.errors import raises, wrong_calls
 from support.memory import peak_of
 from support.optional import optional
 
-matplotlib = optional("matplotlib")
-matplotlib.use("Agg")
+optional("matplotlib").use("Agg")
 plt = optional("matplotlib.pyplot")
 plot = optional("posenc_fast.plot")
 
@@ -65,6 +63,11 @@ def shown(ax):
     return np.asarray(ax.get_images()[0].get_array())
 
 
+def angles_of(rotary, positions):
+    cosines, sines = rotary.tables(positions, dtype=np.float64)
+    return np.arctan2(sines, cosines)
+
+
 # ---- values in pictures -----------------------------------------------------------------------------------------
 
 
@@ -82,24 +85,36 @@ def test_heatmap(encoding, start, step):
 
 
 @pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
-def test_wide_tables_show_whole_pairs(layout):
-    """A small picture of 768 columns shows both columns of every third frequency, without averaging."""
+def test_wide_pictures_show_whole_pairs(layout):
+    """Small pictures show both columns of every n-th frequency, without averaging."""
+
+    def columns_of_every(nth, frequencies):
+        drawn = np.arange(0, frequencies, nth)
+        pairs = (2 * drawn, 2 * drawn + 1) if layout == "interleaved" else (drawn, frequencies + drawn)
+        return np.sort(np.concatenate(pairs))
+
     encoding = pf.sinusoidal(768, layout=layout)
     ax = plot.heatmap(encoding, 20, ax=new_axes(figsize=(7, 4.2)))
-    pairs = np.arange(0, 384, 3)
-    columns = [2 * pairs[:, np.newaxis] + [0, 1]] if layout == "interleaved" else [pairs, 384 + pairs]
-    np.testing.assert_array_equal(shown(ax), encoding.table(20)[:, np.concatenate(columns, axis=None)])
+    np.testing.assert_array_equal(shown(ax), encoding.table(20)[:, columns_of_every(3, 384)])
     assert ax.get_images()[0].get_interpolation() == "nearest"
     assert ax.get_xlabel() == "column\n(every 3rd frequency)"
     # the axis still counts the columns of the encoding, not the drawn ones
     assert ax.get_images()[0].get_extent() == [-0.5, 767.5, 19.5, -0.5]
+    # a transition matrix has at most 32 columns, and each eighth has a label
+    encoding = pf.sinusoidal(128, layout=layout)
+    _, ax, _ = plot.shift(encoding, 20, 10)
+    columns = columns_of_every(4, 64)
+    np.testing.assert_array_equal(shown(ax), encoding.transition_matrix(10)[np.ix_(columns, columns)])
+    ax.figure.canvas.draw()
+    assert ax.get_xticks().tolist() == [0, 8, 16, 24]
+    assert texts(ax.get_xticklabels()) == [str(column) for column in columns[::8]]
+    assert ax.get_xlabel() == "column\n(every 4th frequency)"
 
 
 def test_parts_of_large_pictures():
     small = new_axes(figsize=(2, 1.5))
     rows, columns = shown(plot.heatmap(pf.sinusoidal(768), 400, ax=small)).shape
-    # The picture has at most one row and column for each pixel of the Axes. A colour bar may make the Axes narrower
-    # afterwards.
+    # at most one row and column for each pixel of the Axes, which a colour bar may make narrower afterwards
     pixels = small.get_window_extent()
     assert 16 <= columns <= pixels.width
     assert 16 <= rows <= pixels.height
@@ -107,21 +122,21 @@ def test_parts_of_large_pictures():
     assert max(shown(patches).shape) <= 256
     # patches are left out, but not the patch at (1234, 4321), whose similarity with itself is 1
     assert shown(patches).max() == 1.0
-    for ax in (small, patches):
-        assert all("every" in label for label in labels(ax))
+    assert all("every" in label for ax in (small, patches) for label in labels(ax))
     long = plot.heatmap(LINE, 1_000_000, start=5, ax=new_axes())
     every = -(-1_000_000 // len(shown(long)))
     np.testing.assert_array_equal(shown(long), LINE.table(len(shown(long)), start=5, step=every))
     ending = {1: "st", 2: "nd", 3: "rd"}.get(every % 10, "th")
     assert long.get_ylabel() == f"position\n(every {every:,}{ending})"
-    assert long.get_images()[0].get_extent()[3] == 4.5
-    assert long.get_images()[0].get_extent()[2] >= 1_000_004
+    _, _, last, first = long.get_images()[0].get_extent()
+    assert first == 4.5
+    assert last >= 1_000_004
     heads = plot.rotary("ltx", 10, ax=new_axes(figsize=(7, 4.2)))
     assert (shown(heads).shape, heads.get_xlabel()) == ((10, 256), "pair\n(every 4th)")
     many = plot.similarity(LINE, span=10**12, ax=new_axes())
-    (dots,) = many.get_lines()
-    assert len(dots.get_xdata()) <= 2001
-    assert 0 in dots.get_xdata()
+    offsets = many.get_lines()[0].get_xdata()
+    assert len(offsets) <= 2001
+    assert 0 in offsets
     assert many.get_xlabel() == "offset from position 0\n(every 1,000,000,000th row)"
 
 
@@ -133,34 +148,28 @@ def test_any_number_of_rows_takes_little_memory(drawing):
     assert peak_of(lambda: draw(drawing, encoding, 10**13)) < 20e6
 
 
-MILLION = pf.Encoding(np.linspace(0.1, 1, 10**6), np.arange(10**6) % 4 / 4)
-
-
 @pytest.mark.parametrize("drawing", OF_ONE_AXIS)
 def test_a_million_columns(drawing):
     """A picture of a million columns takes only seconds. `shift` raises an error, because the columns form no pairs."""
+    million = pf.Encoding(np.linspace(0.1, 1, 10**6), np.arange(10**6) % 4 / 4)
     if drawing == "shift":
         with pytest.raises(ValueError, match="partner"):
-            draw(drawing, MILLION)
+            draw(drawing, million)
     else:
-        draw(drawing, MILLION).figure.canvas.draw()
+        draw(drawing, million).figure.canvas.draw()
 
 
 def test_any_positions():
     positions = [3, 1000, 2.5, np.nan]
-    angles = np.array(positions)[:, np.newaxis] * LINE.frequencies[::2]
-    for drawing, expected in (
-        ("heatmap", LINE.encode(positions)),
-        ("angles", np.arctan2(np.sin(angles), np.cos(angles))),
-        ("rotary", np.arctan2(*ROTARY.tables(positions, dtype=np.float64)[::-1])),
-    ):
+    angles = angles_of(ROTARY, positions)
+    for drawing, expected in (("heatmap", LINE.encode(positions)), ("angles", angles), ("rotary", angles)):
         ax = draw(drawing, SUBJECTS.get(drawing, LINE), positions=positions, ax=new_axes())
         drawn = np.ma.filled(ax.get_images()[0].get_array(), np.nan)
         np.testing.assert_allclose(drawn, expected, rtol=0, atol=1e-12, err_msg=drawing)
         assert texts(ax.get_yticklabels()) == ["3", "1000", "2.5", "nan"]
 
 
-def test_steps():
+def test_default_steps_and_sizes():
     ax = plot.sinusoids(LINE, 4, step=2, columns=[0])
     np.testing.assert_array_equal(ax.get_lines()[1].get_xdata(), [0, 2, 4, 6])
     # by default, the step is chosen so that a picture of exact periods spans the longest period
@@ -168,12 +177,8 @@ def test_steps():
     ax = plot.heatmap(encoding, 84, ax=new_axes())
     np.testing.assert_array_equal(shown(ax), encoding.table(84, step=7200))
     assert plot.heatmap(encoding, 84, step=1, ax=new_axes()).get_ylim() == (83.5, -0.5)
-
-
-def test_default_sizes():
-    assert shown(plot.grid("mae")).shape == (14, 14)
-    assert plot.grid(PLANE, (6, 8)).get_aspect() == 1
-    assert "128 columns" in plot.similarity("whisper").get_title()
+    assert shown(plot.grid("mae", ax=new_axes())).shape == (14, 14)
+    assert plot.grid(PLANE, (6, 8), ax=new_axes()).get_aspect() == 1
     for drawing, encoding, length in (("sinusoids", LINE, 50), ("rotary", ROTARY, 100)):
         default, stated, longer = (
             draw(drawing, encoding, *lengths, ax=new_axes()).dataLim.bounds
@@ -182,26 +187,19 @@ def test_default_sizes():
         assert default == stated != longer
 
 
-DAYS = pf.fourier_features(pf.periodic(["7D"]))
-MINUTES = np.array(["2026-01-01T00:00:00", "2026-01-01T12:30:00", "2026-01-01T12:30:15"], "M8[ns]")
-HOURS = np.array(["2026-01-01T06", "NaT", "2026-07-01T00"], "M8[h]")
-DATES = np.arange("2026-01-01", "2026-01-04", dtype="M8[D]")
-
-
-@pytest.mark.parametrize(("drawing", "positions", "expected"), [
-    ("heatmap", MINUTES, ["2026-01-01T00:00", "2026-01-01T12:30", "2026-01-01T12:30:15"]),
-    ("heatmap", [datetime.datetime(2026, 1, 1, 6)], ["2026-01-01 06:00"]),
-    ("heatmap", DATES, ["2026-01-01", "2026-01-02", "2026-01-03"]),
-    ("heatmap", DATES.astype("M8[us]").tolist(), ["2026-01-01 00:00", "2026-01-02 00:00", "2026-01-03 00:00"]),
-    ("clocks", HOURS, ["2026-01-01T06", "NaT", "2026-07-01T00"]),
-    ("clocks", [0, 1.5], ["0", "1.5"]),
-], ids=["nanoseconds", "datetime", "dates", "datetimes", "clocks", "numbers"])  # fmt: skip
-def test_labels_of_times(drawing, positions, expected):
+@pytest.mark.parametrize(("positions", "expected"), [
+    (np.array(["2026-01-01T12:30:00", "2026-01-01T12:30:15"], "M8[ns]"), ["2026-01-01T12:30", "2026-01-01T12:30:15"]),
+    ([datetime(2026, 1, 1), datetime(2026, 1, 1, 6)], ["2026-01-01 00:00", "2026-01-01 06:00"]),
+    (np.array(["2026-01-01", "2026-01-02"], "M8[D]"), ["2026-01-01", "2026-01-02"]),
+    (np.array(["2026-01-01T06", "NaT", "2026-07-01T00"], "M8[h]"), ["2026-01-01T06", "NaT", "2026-07-01T00"]),
+], ids=["nanoseconds", "datetimes", "dates", "hours"])  # fmt: skip
+def test_labels_of_times(positions, expected):
     """Labels of times omit the seconds if they are zero."""
-    ax = draw(drawing, DAYS, positions=positions)
+    days = pf.fourier_features(pf.periodic(["7D"]))
+    assert texts(plot.clocks(days, positions).get_yticklabels()) == expected
+    ax = plot.heatmap(days, positions=positions, ax=new_axes())
     assert texts(ax.get_yticklabels()) == expected
-    if drawing == "heatmap":
-        np.testing.assert_array_equal(shown(ax), DAYS.encode(np.asarray(positions, "M8[ns]")))
+    np.testing.assert_array_equal(shown(ax), days.encode(np.array(positions, "M8[ns]")))
 
 
 def test_ticks_of_rows_and_columns():
@@ -220,11 +218,9 @@ def test_angles():
     encoding = pf.sinusoidal(6, functions=("cos", "-sin"), scale=7.0, layout="concatenated")
     ax = plot.angles(encoding, 40, start=3)
     (image,) = ax.get_images()
-    angles = image.get_array()
     # the picture shows the angle of each frequency, with the fastest frequency at the left
     whole = np.arange(3, 43)[:, np.newaxis] * encoding.frequencies[:3]
-    np.testing.assert_allclose(np.cos(angles), np.cos(whole), rtol=0, atol=1e-13)
-    np.testing.assert_allclose(np.sin(angles), np.sin(whole), rtol=0, atol=1e-13)
+    np.testing.assert_allclose(np.exp(1j * image.get_array()), np.exp(1j * whole), rtol=0, atol=1e-13)
     assert image.get_clim() == (-np.pi, np.pi)
     first, last = image.get_cmap()([0.0, 1.0])
     # the colours of +π and -π are equal, and the colour of 0 is light
@@ -248,6 +244,9 @@ def test_wavelengths():
     # the second call removes the title, which named only the first curve
     assert ax.get_title() == ""
     assert legend(ax) == ["sinusoidal(12, base=100.0)", "whisper, 8 columns"]
+    ax = plot.wavelengths("llama", ax=new_axes())
+    np.testing.assert_allclose(ax.get_lines()[0].get_ydata(), 2 * np.pi / pf.presets.llama().frequencies)
+    assert ax.get_xlabel() == "pair"
 
 
 def test_sinusoids():
@@ -278,9 +277,8 @@ def test_default_columns_and_bands():
     assert legend(plot.sinusoids(near, ax=new_axes())) == ["column 0: 999", "column 1: 1,000"]
     # a column with many periods is drawn as a band, because its curve would fill the area
     ax = plot.sinusoids(pf.sinusoidal(128), 100_000, columns=[0, 110], ax=new_axes())
-    (curve,) = ax.get_lines()
+    (curve,), (band,) = ax.get_lines(), ax.collections
     assert curve.get_label() == "column 110: 17,206"
-    (band,) = ax.collections
     assert (band.get_label(), band.get_datalim(ax.transData).extents.tolist()) == ("column 0: 6.28", [0, -1, 99_999, 1])
 
 
@@ -305,41 +303,38 @@ def test_rotary(layout):
     np.testing.assert_allclose(np.exp(1j * shown(ax)), np.exp(1j * whole), rtol=0, atol=1e-12)
     assert ax.get_images()[0].get_extent() == [-0.5, 5.5, 42.5, 2.5]
     assert labels(ax) == ("pair", "token")
+    # functions of encodings draw cosines and sines
+    ax = plot.heatmap(rotary, 40, start=3, ax=new_axes())
+    np.testing.assert_array_equal(shown(ax), np.hstack(rotary.tables(range(3, 43))))
 
 
 def test_rotary_of_several_axes():
-    positions = pf.presets.positions.grid(3, 5)
-    ax = plot.rotary("qwen2_vl_vision", positions=positions)
-    rotary = pf.presets.qwen2_vl_vision()
-    cos, sin = rotary.tables(positions, dtype=np.float64)
-    np.testing.assert_allclose(shown(ax), np.arctan2(sin, cos), rtol=0, atol=1e-12)
-    assert ax.get_yticklabels()[0].get_text() == "(0, 0)"
-    ax = plot.rotary("qwen2_vl_vision", 10, ax=new_axes())
-    cos, sin = rotary.tables(np.repeat(np.arange(10)[:, np.newaxis], 2, axis=1), dtype=np.float64)
-    np.testing.assert_allclose(shown(ax), np.arctan2(sin, cos), rtol=0, atol=1e-12)
-    assert ax.get_ylabel() == "token (all axes)"
+    patches, tokens = pf.presets.positions.grid(3, 5), np.repeat(np.arange(10)[:, np.newaxis], 2, axis=1)
+    of_patches = plot.rotary("qwen2_vl_vision", positions=patches)
+    assert of_patches.get_yticklabels()[0].get_text() == "(0, 0)"
+    of_tokens = plot.rotary("qwen2_vl_vision", 10, ax=new_axes())
+    assert of_tokens.get_ylabel() == "token (all axes)"
+    for ax, positions in ((of_patches, patches), (of_tokens, tokens)):
+        expected = angles_of(pf.presets.qwen2_vl_vision(), positions)
+        np.testing.assert_allclose(shown(ax), expected, rtol=0, atol=1e-12)
 
 
 def test_decay():
+    """The curve is the mean of the cosines, weighted by the squared amplitudes of an encoding."""
+    weighted = pf.Encoding([1.0, 0.5, 0.0], [0, 0.25, 0.25], [1.0, 2.0, 0.5])
+    subjects = [ROTARY, pf.Rotary(12), LINE, pf.sinusoidal(12, scale=3.0), weighted]
     ax = plot.decay(ROTARY, 1000)
-    plot.decay(pf.Rotary(12), 1000, label="base 10,000", ax=ax)
-    for line, rotary in zip(ax.get_lines(), (ROTARY, pf.Rotary(12)), strict=True):
+    for subject in subjects[1:]:
+        plot.decay(subject, 1000, label="other", ax=ax)
+    for line, subject in zip(ax.get_lines(), subjects, strict=True):
         distances = line.get_xdata()
         assert (distances[0], distances[-1]) == (1, 1000)
-        expected = np.cos(distances[:, np.newaxis] * rotary.frequencies).mean(axis=1)
+        weights = getattr(subject, "amplitudes", np.ones(6)) ** 2
+        expected = np.cos(distances[:, np.newaxis] * subject.frequencies) @ weights / weights.sum()
         np.testing.assert_allclose(line.get_ydata(), expected, rtol=0, atol=1e-12)
-    assert legend(ax) == ["Rotary(12, base=100.0)", "base 10,000"]
+    assert legend(ax) == ["Rotary(12, base=100.0)", *4 * ["other"]]
     assert ax.get_xscale() == "log"
-    assert len({line.get_color() for line in ax.get_lines()}) == 2
-
-
-def test_decay_of_an_encoding_is_its_mean_similarity():
-    weighted = pf.Encoding([1.0, 0.5, 0.0], [0, 0.25, 0.25], [1.0, 2.0, 0.5])
-    for encoding in (LINE, pf.sinusoidal(12, scale=3.0), weighted):
-        (line,) = plot.decay(encoding, 1000, ax=new_axes()).get_lines()
-        angles = line.get_xdata()[:, np.newaxis] * encoding.frequencies
-        weights = encoding.amplitudes**2
-        np.testing.assert_allclose(line.get_ydata(), np.cos(angles) @ weights / weights.sum(), rtol=0, atol=1e-12)
+    assert len({line.get_color() for line in ax.get_lines()}) == 5
     # the curve ignores the attention factor (1.35), which would make the first value larger than 1
     (line,) = plot.decay("gpt_oss", 100, ax=new_axes()).get_lines()
     assert 0.9 < line.get_ydata()[0] < 1
@@ -405,48 +400,34 @@ def test_errors_of_float32_programs():
     assert own.get_ydata().max() < 2**-24
     # at position 10^6, float32 angles cause an error of some hundredths
     assert 0.01 < single.get_ydata()[np.searchsorted(positions, 1e6)] < 0.1
-    np.testing.assert_allclose(
-        single.get_ydata()[0],
-        np.abs(
-            LINE.encode(np.arange(1, 5), precision="float32") - LINE.encode(np.arange(1, 5), dtype=np.float64)
-        ).max(),
-    )
-
-
-def test_rotary_encodings_in_functions_of_encodings():
-    np.testing.assert_array_equal(shown(plot.heatmap("llama")), np.hstack(pf.presets.llama().tables(100)))
-    ax = plot.wavelengths("llama", ax=new_axes())
-    np.testing.assert_allclose(ax.get_lines()[0].get_ydata(), 2 * np.pi / pf.presets.llama().frequencies)
-    assert ax.get_xlabel() == "pair"
+    neighbours = np.arange(1, 5)
+    error = LINE.encode(neighbours, precision="float32") - LINE.encode(neighbours, dtype=np.float64)
+    np.testing.assert_allclose(single.get_ydata()[0], abs(error).max())
 
 
 def test_clocks():
     ax = plot.clocks(LINE, [0, 2.5, 40], pairs=4)
     hands = np.array([line.get_xydata() for line in ax.get_lines()]).reshape(3, 4, 2, 2)
     pointed = hands[:, :, 1] - hands[:, :, 0]
-    frequencies = LINE.frequencies[[0, 4, 6, 10]]
-    angles = np.array([0, 2.5, 40])[:, np.newaxis] * frequencies
+    angles = np.array([0, 2.5, 40])[:, np.newaxis] * LINE.frequencies[[0, 4, 6, 10]]
     np.testing.assert_allclose(pointed, np.stack([np.cos(angles), np.sin(angles)], axis=-1), rtol=0, atol=1e-13)
-    centres = [patch.center for patch in ax.patches]
-    np.testing.assert_array_equal(hands[:, :, 0].reshape(-1, 2), centres)
+    np.testing.assert_array_equal(hands[:, :, 0].reshape(-1, 2), [patch.center for patch in ax.patches])
     assert texts(ax.get_yticklabels()) == ["0", "2.5", "40"]
     assert texts(ax.get_xticklabels()) == ["6.28", "29.2", "62.8", "292"]
     assert ax.get_aspect() == 1
     assert ax.get_title() == "sinusoidal(12, base=100.0): 4 of 6 pairs"
-    # labels that would overlap are left out
-    assert len(plot.clocks("whisper", pairs=64, ax=new_axes(figsize=(4, 2))).get_xticks()) <= 8
+    # only labels that would overlap are left out
+    assert 5 <= len(plot.clocks("whisper", pairs=64, ax=new_axes(figsize=(4, 2))).get_xticks()) <= 8
 
 
 @pytest.mark.parametrize("size", [(8, 4.5), (4, 8), (12, 2)], ids=str)
 def test_clocks_fill_their_axes(size):
-    _, ax = plt.subplots(figsize=size)
-    before = ax.get_window_extent()
+    ax = new_axes(figsize=size)
+    before = ax.get_window_extent().size
     plot.clocks(pf.sinusoidal(128), ax=ax)
     ax.figure.canvas.draw()
-    after = ax.get_window_extent()
     # the Axes keep their size; an equal aspect ratio would shrink Axes that the clocks do not fill
-    assert abs(after.width / before.width - 1) < 0.01
-    assert abs(after.height / before.height - 1) < 0.01
+    np.testing.assert_allclose(ax.get_window_extent().size, before, rtol=0.01)
     # clocks do not overlap
     centres = np.array([patch.center for patch in ax.patches])
     apart = np.hypot(*(centres[:, np.newaxis] - centres).T)
@@ -455,7 +436,7 @@ def test_clocks_fill_their_axes(size):
 
 def test_shift():
     axes = plot.shift(LINE, 25, 7)
-    table, matrix, moved = [ax.get_images()[0].get_array() for ax in axes]
+    table, matrix, moved = [shown(ax) for ax in axes]
     np.testing.assert_array_equal(table, LINE.table(25, dtype=np.float64))
     np.testing.assert_array_equal(matrix, LINE.transition_matrix(7))
     np.testing.assert_allclose(moved, LINE.table(25, start=7, dtype=np.float64), rtol=0, atol=1e-14)
@@ -469,25 +450,6 @@ def test_shift():
     assert shown(plot.shift("whisper", axes=narrow)[0]).shape[1] <= narrow[0].get_window_extent().width
 
 
-@pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
-def test_wide_matrices_are_shown_in_part(layout):
-    encoding = pf.sinusoidal(128, layout=layout)
-    _, ax, _ = plot.shift(encoding, 20, 10)
-    (image,) = ax.get_images()
-    shown = image.get_array()
-    assert shown.shape == (32, 32)
-    # the drawn pairs are complete, so the drawn part of the matrix is a rotation
-    np.testing.assert_allclose(shown @ shown.T, np.eye(32), rtol=0, atol=1e-14)
-    ax.figure.canvas.draw()
-    columns = [int(text.get_text()) for text in ax.get_xticklabels()]
-    places = ax.get_xticks()
-    whole = encoding.transition_matrix(10)
-    assert (places[0], columns[0]) == (0, 0)
-    for place, column in zip(places, columns, strict=True):
-        assert shown[int(place), int(place)] == whole[column, column]
-    assert ax.get_xlabel() == "column\n(every 4th frequency)"
-
-
 @pytest.mark.parametrize("drawing", DRAWINGS)
 def test_titles_colours_and_axes(drawing):
     ax = draw(drawing, title="Mine")
@@ -495,11 +457,19 @@ def test_titles_colours_and_axes(drawing):
     if ax.get_images():
         plt.close("all")
         assert draw(drawing, cmap="cividis").get_images()[0].get_cmap().name == "cividis"
-    if drawing != "shift":
+    if drawing == "shift":
+        axes = plt.figure().subplots(1, 3)
+        assert plot.shift("whisper", d_model=16, axes=axes).tolist() == axes.tolist()
+        assert draw(drawing).figure is not axes[0].figure
+    else:
         # each function can draw into Axes that already contain a drawing, even clocks, which replace the ticks
-        ax = plot.clocks(LINE, ax=new_axes())
-        assert draw(drawing, ax=ax) is ax
+        ax, other = plot.clocks(LINE, ax=new_axes()), plt.figure()
+        options = {} if drawing in ("frequencies", "rotary") else {"d_model": 16}
+        assert draw(drawing, PRESETS.get(drawing, "whisper"), ax=ax, **options) is ax
         ax.figure.canvas.draw()
+        # by default, functions draw into the current Axes
+        assert not other.axes
+        assert draw(drawing).figure is other
 
 
 @pytest.mark.parametrize("drawing", OF_ONE_AXIS)
@@ -513,9 +483,9 @@ def test_titles_say_which_encoding(drawing):
     assert "llama, 64 pairs" in title("llama")
     # if the call is too long for a title, the title shows only the number of columns
     frequencies = [1.000000000001, 0.000000000123456789]
-    long = pf.sinusoidal(4, frequencies=frequencies, layout="concatenated", scale=0.123456789)
-    assert "4 columns" in title(long)
-    assert "\n" not in title(long)
+    long = title(pf.sinusoidal(4, frequencies=frequencies, layout="concatenated", scale=0.123456789))
+    assert "4 columns" in long
+    assert "\n" not in long
 
 
 @pytest.mark.parametrize("size", [(6.4, 4.8), (3, 2.2)], ids=str)
@@ -530,22 +500,7 @@ def test_nothing_is_cut_off(drawing, size):
     assert min(seen.x0 - whole.x0, seen.y0 - whole.y0, whole.x1 - seen.x1, whole.y1 - seen.y1) >= 0
 
 
-# ---- presets and errors -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("drawing", DRAWINGS)
-def test_presets_and_axes(drawing):
-    figure, axes = plt.subplots(1, 3)
-    preset, options = PRESETS.get(drawing, "whisper"), {} if drawing in ("frequencies", "rotary") else {"d_model": 16}
-    if drawing == "shift":
-        assert plot.shift(preset, axes=axes, **options).tolist() == axes.tolist()
-    else:
-        assert draw(drawing, preset, ax=axes[1], **options) is axes[1]
-        assert not axes[0].has_data()
-        other = plt.figure()
-    drawn = draw(drawing, pf.presets.get(preset)(*options.values())).figure
-    assert drawn is not figure if drawing == "shift" else drawn is other
-    figure.canvas.draw()
+# ---- errors -----------------------------------------------------------------------------------------------------
 
 
 @wrong_calls(
@@ -556,8 +511,8 @@ def test_presets_and_axes(drawing):
     plot.wavelengths(pf.Rotary(4, frequencies=np.ones((2, 2)))) | ValueError | encoding; 2 frequencies for each pair
     plot.angles(LINE, 0) | ValueError | length; 0
     plot.sinusoids(LINE, columns=[12]) | ValueError | columns; 12; 11
+    plot.sinusoids(LINE, columns=[]) | ValueError | columns
     plot.sinusoids(LINE, columns=[-1]) | ValueError | columns; -1
-    plot.similarity(LINE, float("nan")) | ValueError | position; nan
     plot.sinusoids(LINE, start="x") | TypeError | start must be a real number (int, float or Fraction), not 'x'
     plot.heatmap(LINE, positions=[]) | ValueError | positions; (0,); at least one
     plot.heatmap(LINE, positions=[[1, 2]]) | ValueError | positions; (1, 2)
@@ -571,14 +526,11 @@ def test_presets_and_axes(drawing):
     plot.heatmap("flux") | ValueError | 3 axes; rotary
     plot.heatmap("mochi") | ValueError | encoding='mochi'; needs pos_frequencies
     plot.heatmap(pf.Rotary(8, scaling={"rope_type": "xpos", "scale_base": 512})) | ValueError | xpos; rotary
-    plot.sinusoids(LINE, columns=[]) | ValueError | columns
     plot.clocks(LINE, []) | ValueError | positions
     plot.clocks(LINE, range(1000)) | ValueError | 6 x 1,000 clocks; 2000
     plot.similarity(pf.Encoding([1.0])) | ValueError | position 0; zeros
     plot.rotary(LINE) | TypeError | rotary; an Encoding; angles
-    plot.rotary("whisper") | TypeError | rotary; an Encoding
     plot.rotary(7) | TypeError | rotary; int
-    plot.rotary(ROTARY, positions=[[1, 2]]) | ValueError | positions; (1, 2)
     plot.decay(ROTARY, 1) | ValueError | distance; 1
     plot.decay(ROTARY, 2**63) | ValueError | distance; 2^62
     plot.decay(pf.Encoding([1.0], amplitudes=0.0)) | ValueError | all columns of encoding are zero
@@ -612,7 +564,7 @@ def test_errors(call, error, words):
 @pytest.mark.parametrize("drawing", DRAWINGS)
 def test_command(drawing, tmp_path, capsys):
     target = tmp_path / "figure.png"
-    options = [*(["16"] if drawing not in ("frequencies", "rotary") else [])]
+    options = [] if drawing in ("frequencies", "rotary") else ["16"]
     options += ["--preset", PRESETS[drawing]] if drawing in PRESETS else []
     assert main(["plot", drawing, *options, "-o", str(target), "--dpi", "50"]) == 0
     assert capsys.readouterr().out == f"wrote {target}: {drawing}, {target.stat().st_size} bytes\n"
@@ -641,12 +593,11 @@ TIMES = "2026-01-01 2026-01-01T12:30 2026-01-02T00:00+01:00"
     ("grid 16 --preset mae --shape 6 8 --patch 4 1", {"encoding": "mae", "d_model": 16, "shape": [6, 8], "patch": [4, 1]}),
 ], ids=str)  # fmt: skip
 def test_command_passes_its_options(arguments, expected, tmp_path, monkeypatch):
-    drawing = arguments.split()[0]
-    function, seen = getattr(plot, drawing), {}
+    drawing, seen = arguments.split()[0], {}
 
-    @functools.wraps(function)
-    def record(*given, **options):
-        seen.update(inspect.signature(function).bind(*given, **options).arguments)
+    @functools.wraps(getattr(plot, drawing))
+    def record(encoding, **options):
+        seen.update(options, encoding=encoding)
 
     monkeypatch.setattr(plot, drawing, record)
     assert main(["plot", *arguments.split(), "-o", str(tmp_path / "a.svg")]) == 0
@@ -660,7 +611,6 @@ def test_command_passes_its_options(arguments, expected, tmp_path, monkeypatch):
 
 WRONG_COMMANDS = """
     heatmap 8 -o a.xyz | a.xyz; .png; .svg; .pdf
-    heatmap 8 -o a | a must end; .png
     heatmap 8 -o none/a.png | none; the directory does not exist
     heatmap 8 -o a.png --offset 3 | heatmap takes no --offset
     clocks 8 -o a.png --length 3 | clocks takes no --length
@@ -671,7 +621,6 @@ WRONG_COMMANDS = """
     heatmap 8 -o a.png --dpi nan | --dpi must be a finite number, not nan
     heatmap 8 -o a.png --start 1e300 | --start 1e+300 must be from -2^53 to 2^53
     shift 8 -o a.png --offset -9007199254740994 | --offset -9007199254740994 must be from -2^53 to 2^53
-    similarity 8 -o a.png --position inf | --position must be a finite number, not inf
     clocks 8 -o a.png --positions 1 nan | --positions must be a finite number, not nan
     clocks 8 -o a.png --positions soon | --positions; 'soon'; ISO date
     clocks 8 -o a.png --positions 1 2026-01-01 | positions

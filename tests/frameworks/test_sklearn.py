@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import datetime
 import pickle
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 from fractions import Fraction
 
-import mpmath
 import numpy as np
 import pytest
 
@@ -17,14 +15,8 @@ from support.optional import optional
 
 pd = optional("pandas")
 checks = optional("sklearn.utils.estimator_checks")
-compose = optional("sklearn.compose")
-linear_model = optional("sklearn.linear_model")
-model_selection = optional("sklearn.model_selection")
-pipeline = optional("sklearn.pipeline")
 base = optional("sklearn.base")
 PositionalEncoder = optional("posenc_fast.sklearn").PositionalEncoder
-
-DAY, WEEK = 86400, 7 * 86400
 
 
 @checks.parametrize_with_checks(
@@ -48,41 +40,30 @@ def times(zone=None, unit="ns", count=5):
 
 # ---- values -----------------------------------------------------------------------------------------------------
 
-LENGTHS = ["12h", "7s"]
-CLOCK = pf.fourier_features(pf.periodic(LENGTHS), layout="interleaved")
-COLUMNS = {
-    "int64": np.array([2**62 + 1, 2**62 + 2, -(2**60) - 3, 0, 7]),
-    "uint64": np.array([2**64 - 1, 2**64 - 2, 0, 1, 2], np.uint64),
-    "float32": np.float32([0.5, -1e6, 3, 0, np.nan]),
-    "float64": np.array([0.1, -1e12, np.nan, 0, 1]),
-    "timedelta": np.array([1, -5, 10**15 + 1, 0, 3], "m8[ms]"),
-}
-TIMES = {
-    "seconds": times(unit="s").to_numpy(),
-    "nanoseconds": times().to_numpy(),
-    "missing-time": np.array(["2026-01-01", "NaT", "1950-05-05", "2026-01-02", "2026-01-03"], "M8[us]"),
-}
-
 
 @pytest.mark.parametrize(
-    ("columns", "settings", "encoding"),
+    ("settings", "encoding"),
     [
-        (COLUMNS, {"d_model": 6}, pf.sinusoidal(6)),
-        (COLUMNS, {"periods": [7.0, 24]}, pf.fourier_features(pf.periodic([7.0, 24]), layout="interleaved")),
-        (TIMES, {"periods": LENGTHS}, CLOCK),
+        ({"d_model": 6}, pf.sinusoidal(6)),
+        ({"periods": [7.0, 24]}, pf.fourier_features(pf.periodic([7.0, 24]), layout="interleaved")),
     ],
-    ids=["numbers", "periods", "times"],
+    ids=["d_model", "periods"],
 )
-def test_every_column_is_encoded_from_its_own_type(columns, settings, encoding):
+def test_every_column_is_encoded_from_its_own_type(settings, encoding):
+    columns = {
+        "int64": np.array([2**62 + 1, 2**62 + 2, -(2**60) - 3, 0, 7]),
+        "uint64": np.array([2**64 - 1, 2**64 - 2, 0, 1, 2], np.uint64),
+        "float32": np.float32([0.5, -1e6, 3, 0, np.nan]),
+        "float64": np.array([0.1, -1e12, np.nan, 0, 1]),
+        "timedelta": np.array([1, -5, 10**15 + 1, 0, 3], "m8[ms]"),
+    }
     encoder = PositionalEncoder(**settings, dtype=np.float64)
-    got = encoder.fit_transform(frame(**columns))
-    assert got.shape == (5, encoding.d_model * len(columns))
-    for (name, values), rows in zip(columns.items(), np.split(got, len(columns), axis=1), strict=True):
-        expected = encoding.encode(values, dtype=np.float64)
-        np.testing.assert_array_equal(rows, expected, err_msg=name)
-        # repeat the test with arrays, which have no column names
-        reversed_too = encoder.fit_transform(np.stack([values, values[::-1]], axis=1))
-        np.testing.assert_array_equal(reversed_too, np.hstack([expected, expected[::-1]]), err_msg=name)
+    expected = [encoding.encode(values, dtype=np.float64) for values in columns.values()]
+    np.testing.assert_array_equal(encoder.fit_transform(frame(**columns)), np.hstack(expected))
+    # repeat the test with arrays, which have no column names
+    for values, rows in zip(columns.values(), expected, strict=True):
+        got = encoder.fit_transform(np.stack([values, values[::-1]], axis=1))
+        np.testing.assert_array_equal(got, np.hstack([rows, rows[::-1]]))
 
 
 def test_columns_of_pandas_and_arrow():
@@ -98,23 +79,19 @@ def test_columns_of_pandas_and_arrow():
     np.testing.assert_array_equal(got[[0, 2]], np.hstack([integer_rows, integer_rows, real_rows]))
     assert np.isnan(got[1]).all()
     berlin = pd.Series(times("Europe/Berlin"))
-    zones = frame(
-        pandas=berlin,
-        tokyo=berlin.dt.tz_convert("Asia/Tokyo"),
-        arrow=berlin.astype(pd.ArrowDtype(arrow.timestamp("ns", "Europe/Berlin"))),
-        missing=berlin.where([True, False, True, True, True]),
-    )
-    got = PositionalEncoder(periods=LENGTHS).fit_transform(zones)
-    expected = np.tile(CLOCK.encode(berlin.dt.tz_convert(None).to_numpy()), 4)
+    in_arrow = berlin.astype(pd.ArrowDtype(arrow.timestamp("ns", "Europe/Berlin")))
+    missing = berlin.where([True, False, True, True, True])
+    zones = frame(pandas=berlin, tokyo=berlin.dt.tz_convert("Asia/Tokyo"), arrow=in_arrow, missing=missing)
+    got = PositionalEncoder(periods=["12h", "7s"]).fit_transform(zones)
+    lengths = pf.fourier_features(pf.periodic(["12h", "7s"]), layout="interleaved")
+    expected = np.tile(lengths.encode(berlin.dt.tz_convert(None).to_numpy()), 4)
     expected[1, 12:] = np.nan
     np.testing.assert_array_equal(got, expected)
 
 
 @pytest.mark.parametrize("unit", ["ns", "s"])
 @pytest.mark.parametrize(
-    "periods",
-    [["1D", "7D"], [np.timedelta64(1, "D"), timedelta(7)], pd.to_timedelta([1, 7], unit="D")],
-    ids=["text", "objects", "index"],
+    "periods", [["1D", "7D"], [np.timedelta64(1, "D"), timedelta(7)], pd.to_timedelta([1, 7], unit="D")], ids=repr
 )
 def test_the_sine_of_midnight_is_zero(periods, unit):
     # midnights a whole number of weeks before or after 1970-01-01, which was a Thursday
@@ -127,29 +104,14 @@ def test_the_sine_of_midnight_is_zero(periods, unit):
 # ---- cycles of the calendar ---------------------------------------------------------------------------------------
 
 CYCLES = ["day", "week", "month", "quarter", "year"]
+KINDS = ["pandas", "polars", "pyarrow"]
 calendar = pf.presets.positions.calendar
 
 
-def sines_and_cosines(parts):
-    """Return correctly rounded sines and cosines of parts of a turn (n, k), as an array (n, 2 * k)."""
-    with mpmath.workprec(200):
-        angles = (2 * mpmath.pi * mpmath.mpf(part) for part in np.ravel(parts).tolist())
-        pairs = [(float(mpmath.sin(angle)), float(mpmath.cos(angle))) for angle in angles]
-    return np.array(pairs).reshape(len(parts), -1)
-
-
-KINDS = ["pandas", "polars", "pyarrow"]
-
-
 def in_frame(kind, **columns):
-    """Return a frame of pandas, polars or pyarrow with columns of times, in microseconds."""
-    package = optional(kind)
-    columns = {name: pd.Series(column).dt.as_unit("us") for name, column in columns.items()}
-    if kind == "polars":
-        return package.DataFrame({name: package.from_pandas(column) for name, column in columns.items()})
-    if kind == "pyarrow":
-        return package.table({name: package.array(column) for name, column in columns.items()})
-    return frame(**columns)
+    """Return a frame of pandas, polars or pyarrow."""
+    package, X = optional(kind), frame(**columns)
+    return X if kind == "pandas" else package.from_pandas(X) if kind == "polars" else package.Table.from_pandas(X)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16], ids=lambda t: t.__name__)
@@ -162,31 +124,16 @@ def test_quarters_of_cycles_are_exact(dtype):
     np.testing.assert_array_equal(got, dtype([[0, 1], [1, 0], [0, -1], [-1, 0]]))
 
 
-@pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
-def test_cycles_with_lengths(layout):
-    """The columns of each period equal those of an encoder with this period alone, up to rounding."""
-    periods = ["12h", "month", "7D", "day"]
-    X = frame(a=times("Europe/Berlin", count=50), b=times(count=50)[::-1])
-    encoder = PositionalEncoder(periods=periods, layout=layout, dtype=np.float64)
-    got = frame(**dict(zip(encoder.fit(X).get_feature_names_out(), encoder.transform(X).T, strict=True)))
-    assert got.shape == (50, 16)
-    for period in periods:
-        alone = PositionalEncoder(periods=[period], dtype=np.float64)
-        expected = alone.fit_transform(X)
-        for i, name in enumerate(alone.get_feature_names_out()):
-            np.testing.assert_allclose(got[name], expected[:, i], rtol=0, atol=1.2e-16, err_msg=name)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_frames_keep_the_zones_of_their_columns(kind):
-    berlin = times("Europe/Berlin", "us")
+    berlin = times("Europe/Berlin")
     columns = {"berlin": berlin, "tokyo": berlin.tz_convert("Asia/Tokyo"), "plain": berlin.tz_convert(None)}
     X, encoder = in_frame(kind, **columns), PositionalEncoder(periods=CYCLES)
     got = encoder.fit_transform(X)
     assert list(encoder.get_feature_names_out())[:3] == ["berlin_day_sin", "berlin_day_cos", "berlin_week_sin"]
-    for i, column in enumerate(columns.values()):
-        parts = calendar(column, CYCLES)
-        np.testing.assert_array_equal(got[:, 10 * i : 10 * i + 10], sines_and_cosines(parts).astype(np.float32))
+    parts = np.hstack([calendar(column, CYCLES) for column in columns.values()])
+    turn = pf.fourier_features(pf.periodic([1]), layout="interleaved")
+    np.testing.assert_array_equal(got, turn.encode(parts).reshape(got.shape))
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars"])
@@ -234,43 +181,23 @@ def test_columns_of_another_zone_are_converted(kind, zone):
 
 def test_datetimes_of_python_are_converted():
     berlin = times("Europe/Berlin")
+    of_berlin, of_utc = berlin.to_pydatetime().tolist(), berlin.tz_convert("UTC").to_pydatetime().tolist()
     # the same times with fixed offsets from UTC: one hour in winter, two hours in summer
-    offsets = [each.replace(tzinfo=datetime.timezone(each.utcoffset())) for each in berlin.to_pydatetime()]
-    objects, utc, offsets, mixed = (
-        frame(time=pd.Series(list(each), dtype=object))
-        for each in (
-            berlin.to_pydatetime(),
-            berlin.tz_convert("UTC").to_pydatetime(),
-            offsets,
-            [*berlin.to_pydatetime(), datetime.datetime(2026, 1, 1)],
-        )
-    )
-    assert objects.time.dtype == object
-    encoder = PositionalEncoder(periods=["day", "12h"]).fit(frame(time=berlin))
-    expected = encoder.transform(frame(time=berlin))
-    for each in (objects, utc):
-        np.testing.assert_array_equal(encoder.transform(each), expected)
-    again = base.clone(encoder).fit(objects)
-    np.testing.assert_array_equal(again.transform(frame(time=berlin.tz_convert("UTC"))), expected)
-    days = base.clone(encoder).set_params(periods=["day"])
-    np.testing.assert_array_equal(days.fit_transform(offsets), expected[:, :2])
+    of_offsets = [each.replace(tzinfo=timezone(each.utcoffset())) for each in of_berlin]
+
+    def objects(column):
+        return frame(time=pd.Series(column, dtype=object))
+
+    encoder = PositionalEncoder(periods=["day", "12h"])
+    expected = encoder.fit_transform(frame(time=berlin))
+    for column in (of_berlin, of_utc):
+        np.testing.assert_array_equal(encoder.transform(objects(column)), expected)
+    encoder.fit(objects(of_berlin))
+    np.testing.assert_array_equal(encoder.transform(frame(time=berlin.tz_convert("UTC"))), expected)
+    days = PositionalEncoder(periods=["day"])
+    np.testing.assert_array_equal(days.fit_transform(objects(of_offsets)), expected[:, :2])
     with pytest.raises(ValueError, match=r"X\['time'\] has times with a time zone and times without one"):
-        encoder.transform(mixed)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("periods", [["day"], ["12h"]], ids=str)
-def test_only_one_column_has_a_zone(kind, periods):
-    berlin = times("Europe/Berlin")
-    zoned, plain = in_frame(kind, time=berlin), in_frame(kind, time=berlin.tz_localize(None))
-    for fitted, other, words in (
-        (zoned, plain, "has no time zone, but had a time zone"),
-        (plain, zoned, "has a time zone, but had no time zone"),
-    ):
-        encoder = PositionalEncoder(periods=periods).fit(fitted)
-        with pytest.raises(ValueError, match=rf"X\['time'\] {words}.*tz_localize"):
-            encoder.transform(other)
-        encoder.transform(fitted)
+        encoder.transform(objects([*of_berlin, datetime(2026, 1, 1)]))
 
 
 def test_a_timezone_is_the_clock_of_all_columns():
@@ -302,7 +229,6 @@ def test_inverse_transform_returns_positions(layout, d_model, rng):
     X.loc[3, "age"] = np.nan
     encoder = PositionalEncoder(d_model, layout=layout, dtype=np.float64).fit(X)
     np.testing.assert_array_equal(encoder.range_[1], [X.visits.min(), X.visits.max()])
-    np.testing.assert_allclose(encoder.inverse_transform(encoder.transform(X)), X, rtol=0, atol=1e-8)
     back = encoder.inverse_transform(encoder.set_output(transform="pandas").transform(X))
     assert list(back.columns) == ["age", "visits"]
     np.testing.assert_allclose(back, X, rtol=0, atol=1e-8)
@@ -322,8 +248,6 @@ def test_inverse_transform_returns_parts_of_cycles(layout):
         np.testing.assert_allclose(back[:, i, :5], calendar(column, CYCLES), rtol=0, atol=1e-15)
     # the period "12h" has two cycles a day, which follow UTC
     np.testing.assert_allclose(back[:, 1, 5], 2 * calendar(X.u, ["day"])[:, 0] % 1, rtol=0, atol=1e-15)
-    alone = PositionalEncoder(periods=["12h"], dtype=np.float64).fit(X)
-    np.testing.assert_allclose(alone.inverse_transform(alone.transform(X)), back[:, :, 5], rtol=0, atol=1e-15)
 
 
 def test_inverse_transform_of_whole_turns_and_missing_values():
@@ -334,30 +258,25 @@ def test_inverse_transform_of_whole_turns_and_missing_values():
     assert np.isnan(back[1, 0])
     assert 1 - 2e-11 < back[2, 0] < 1
     # only the angle of the vector (sine, cosine) determines the result, so the vector may have any length
-    np.testing.assert_allclose(
-        encoder.inverse_transform([[0, 0.5], [0.25, 0], [0, -2]]), [[0], [0.25], [0.5]], atol=1e-15
-    )
-    enormous_and_tiny = [[1e160, 1e160], [1e-170, 1e-170], [0, -1e308], [5e-324, 0]]
-    np.testing.assert_array_equal(encoder.inverse_transform(enormous_and_tiny), [[0.125], [0.125], [0.5], [0.25]])
+    vectors = [[0, 0.5], [0.25, 0], [0, -2], [1e160, 1e160], [1e-170, 1e-170], [0, -1e308], [5e-324, 0]]
+    parts = [[0], [0.25], [0.5], [0.125], [0.125], [0.5], [0.25]]
+    np.testing.assert_array_equal(encoder.inverse_transform(vectors), parts)
 
 
 # ---- names ------------------------------------------------------------------------------------------------------
 
 
-NAMES = {
-    "sin0 cos0 sin1 cos1 sin2": {"d_model": 5},
-    "sin0 sin1 sin2 cos0 cos1": {"d_model": 5, "layout": "concatenated"},
-    "86400_sin 86400_cos 604800_sin 604800_cos": {"periods": [DAY, WEEK]},
-    "1D_sin 12h_sin 1D_cos 12h_cos": {"periods": ["1D", "12h"], "layout": "concatenated"},
-    "90min_sin 90min_cos 1s_sin 1s_cos": {"periods": [np.timedelta64(90, "m"), timedelta(seconds=1)]},
-    "0.5_sin 0.5_cos 1/3_sin 1/3_cos 7_sin 7_cos": {"periods": [0.5, Fraction(1, 3), 7.0]},
-    "sin0": {"d_model": 1},
-}
-
-
-@pytest.mark.parametrize("expected", NAMES)
-def test_names_of_output_columns(expected):
-    encoder = PositionalEncoder(**NAMES[expected]).fit(frame(time=np.arange(5).astype("m8[h]"), age=range(5)))
+@pytest.mark.parametrize(("expected", "settings"), [
+    ("sin0 cos0 sin1 cos1 sin2", {"d_model": 5}),
+    ("sin0 sin1 sin2 cos0 cos1", {"d_model": 5, "layout": "concatenated"}),
+    ("86400_sin 86400_cos 604800_sin 604800_cos", {"periods": [86400, 604800]}),
+    ("1D_sin 12h_sin 1D_cos 12h_cos", {"periods": ["1D", "12h"], "layout": "concatenated"}),
+    ("90min_sin 90min_cos 1s_sin 1s_cos", {"periods": [np.timedelta64(90, "m"), timedelta(seconds=1)]}),
+    ("0.5_sin 0.5_cos 1/3_sin 1/3_cos 7_sin 7_cos", {"periods": [0.5, Fraction(1, 3), 7.0]}),
+    ("sin0", {"d_model": 1}),
+])  # fmt: skip
+def test_names_of_output_columns(expected, settings):
+    encoder = PositionalEncoder(**settings).fit(frame(time=np.arange(5).astype("m8[h]"), age=range(5)))
     names = [f"{column}_{ending}" for column in ("time", "age") for ending in expected.split()]
     assert list(encoder.get_feature_names_out()) == names
     # at position 0, sines are 0 and cosines are 1
@@ -376,45 +295,35 @@ def test_names_without_input_names():
 # ---- with the rest of scikit-learn ------------------------------------------------------------------------------
 
 
-def demand():
-    """Return a frame with one row for each hour of four weeks, and a target that depends on hour and temperature."""
+def test_pipelines_and_grid_search():
+    """The search finds the period of a target that depends on hour and temperature."""
+    compose, selection = optional("sklearn.compose"), optional("sklearn.model_selection")
     hours = pd.date_range("2026-01-01", periods=24 * 28, freq="h", tz="Europe/Berlin")
     X = frame(time=hours, station=np.arange(len(hours)) % 3, temperature=np.linspace(-5, 5, len(hours)))
-    return X, np.sin(2 * np.pi * (hours.hour - 3) / 24) + 0.01 * X.temperature
-
-
-def test_different_settings_for_some_columns():
-    X, y = demand()
+    y = np.sin(2 * np.pi * (hours.hour - 3) / 24) + 0.01 * X.temperature
+    # different settings for some columns
     clock, station = PositionalEncoder(periods=["24h"]), PositionalEncoder(4, base=100.0)
     parts = [("clock", clock, ["time"]), ("station", station, ["station"])]
     encoder = compose.ColumnTransformer(parts, remainder="passthrough", verbose_feature_names_out=False)
     got = encoder.set_output(transform="pandas").fit_transform(X, y)
     stations = [f"station_{name}" for name in ("sin0", "cos0", "sin1", "cos1")]
     assert list(got.columns) == ["time_24h_sin", "time_24h_cos", *stations, "temperature"]
-    model = pipeline.make_pipeline(encoder, linear_model.LinearRegression())
-    assert model.fit(X[:400], y[:400]).score(X[400:], y[400:]) > 0.999
-
-
-def test_grid_search_finds_the_period():
-    X, y = demand()
-    model = pipeline.Pipeline([("clock", PositionalEncoder()), ("ridge", linear_model.Ridge(1e-3))])
-    search = model_selection.GridSearchCV(model, {"clock__periods": [["16h"], ["24h"], ["7D"]]}, cv=3)
-    search.fit(X[["time"]], y)
-    assert search.best_params_ == {"clock__periods": ["24h"]}
-    assert search.best_score_ > 0.99
+    model = optional("sklearn.pipeline").Pipeline(
+        [("encoder", encoder), ("regression", optional("sklearn.linear_model").LinearRegression())]
+    )
+    search = selection.GridSearchCV(model, {"encoder__clock__periods": [["16h"], ["24h"], ["7D"]]}, cv=3)
+    search.fit(X[:400], y[:400])
+    assert search.best_params_ == {"encoder__clock__periods": ["24h"]}
+    assert search.score(X[400:], y[400:]) > 0.999
 
 
 def test_copies_are_the_same():
-    X = demand()[0][["time"]]
-    for settings in (
-        {"periods": np.array([1, 7], "m8[D]"), "dtype": np.float64},
-        {"periods": ["day", "12h"], "timezone": "Asia/Tokyo"},
-    ):
-        encoder = PositionalEncoder(**settings).fit(X)
-        expected, pickled, copy = encoder.transform(X), pickle.dumps(encoder), base.clone(encoder)
-        np.testing.assert_array_equal(pickle.loads(pickled).transform(X), expected)
-        assert not hasattr(copy, "encoding_")
-        np.testing.assert_array_equal(copy.fit_transform(X), expected)
+    X = frame(time=times("Europe/Berlin", count=99))
+    encoder = PositionalEncoder(periods=np.array([1, 7], "m8[D]"), dtype=np.float64).fit(X)
+    expected, pickled, copy = encoder.transform(X), pickle.dumps(encoder), base.clone(encoder)
+    np.testing.assert_array_equal(pickle.loads(pickled).transform(X), expected)
+    assert not hasattr(copy, "encoding_")
+    np.testing.assert_array_equal(copy.fit_transform(X), expected)
     # pickles must not name private modules, which may be renamed; _encoding_of is in posenc_fast itself
     assert "posenc_fast._" not in pickled.decode("latin-1").replace("posenc_fast._encoding_of", "")
 
@@ -422,47 +331,36 @@ def test_copies_are_the_same():
 # ---- errors -----------------------------------------------------------------------------------------------------
 
 
-def fit(**settings):
+def fit(X=((1.0,),), **settings):
     encoder = PositionalEncoder(**settings)
     try:
-        encoder.fit([[1.0]])
-    finally:
+        return encoder.fit(X)
+    except Exception:
         assert not hasattr(encoder, "encoding_")
-
-
-def columns(X, **settings):
-    PositionalEncoder(**settings).fit(X)
+        raise
 
 
 def back(rows, **settings):
-    """Call inverse_transform with rows, after a fit to one column of times, "t"."""
-    PositionalEncoder(**settings).fit(frame(t=times())).inverse_transform(rows)
+    fit(frame(t=times()), periods=["day", "week"], **settings).inverse_transform(rows)
 
 
-def recover(X, **settings):
-    encoder = PositionalEncoder(**settings).fit(X)
-    encoder.inverse_transform(encoder.transform(X))
-
-
-def transform(X, *fitted, **settings):
-    PositionalEncoder(**settings).fit(*fitted).transform(X)
+def zone_lost(kind, periods):
+    zoned, plain = (in_frame(kind, time=times(zone)) for zone in ("Europe/Berlin", None))
+    fit(zoned, periods=periods).transform(plain)
 
 
 NAMED = frame(size=range(5), age=range(5))
+TIME, ZONE = (frame(time=times(zone)) for zone in (None, "Europe/Berlin"))
+LATE = frame(time=np.array(["10000-01-01"], "M8[s]"))
 
 
 @wrong_calls("""
     fit(d_model=0) | ValueError | d_model; 0
-    fit(d_model=2.5) | TypeError | d_model; 2.5
     fit(base=-1.0) | ValueError | base; -1
     fit(layout="woven") | ValueError | layout; 'woven'; 'interleaved'
     fit(periods=[]) | ValueError | periods; []
-    fit(periods=DAY) | ValueError | periods; 86400
-    fit(periods=[DAY, 0]) | ValueError | periods; positive; 0
-    fit(periods=["a day"]) | ValueError | periods; 'a day'
-    fit(periods=[np.nan]) | ValueError | periods; nan
-    fit(periods=[DAY], d_model=8) | ValueError | periods; d_model=8
-    fit(periods=[DAY], first=2.0) | ValueError | periods; first=2.0
+    fit(periods=[86400, 0]) | ValueError | periods; positive; 0
+    fit(periods=[86400], d_model=8) | ValueError | periods; d_model=8
     fit(periods=["day"]) | TypeError | X; numbers; day; to_datetime
     fit(periods=["12h", "mnth"]) | ValueError | periods; 'mnth'; did you mean 'month'
     fit(periods="day") | ValueError | periods; 'day'; sequence
@@ -470,39 +368,34 @@ NAMED = frame(size=range(5), age=range(5))
     fit(periods=["day"], timezone="Europe/Berln") | ValueError | timezone; did you mean 'Europe/Berlin'
     fit(periods=["12h"], timezone="Europe/Berlin") | ValueError | timezone; UTC
     fit(timezone="Europe/Berlin") | ValueError | timezone; periods
-    columns(frame(time=times(), text=list("abcde"))) | TypeError | X['text']; pandas.to_datetime
-    columns(frame(flag=[True, False])) | TypeError | X['flag']; bool
-    columns(frame(kind=pd.Categorical([1, 2]))) | TypeError | X['kind']; category
-    columns(frame(age=[1.0, np.inf])) | ValueError | X['age']; infinity
-    columns(frame(age=np.zeros(2, "c8"))) | TypeError | X['age']; complex64
-    columns(frame(age=[1, 2])[[]]) | ValueError | X; no columns
-    columns(frame(age=[1, 2])[:0]) | ValueError | 0 sample(s); required by PositionalEncoder
-    columns(frame(age=[1, 2]).age) | ValueError | 2-dimensional
-    columns(np.zeros((2, 1), "m8")) | TypeError | X; timedelta64[s]
-    columns(frame(time=times(), age=range(5)), periods=["day", "month"]) | TypeError | X['age']; numbers; month; to_datetime
-    transform(frame(time=np.array(["10000-01-01"], "M8[s]")), frame(time=times()), periods=["month"]) | ValueError | X['time']; 10000-01-01; 9999
-    transform(NAMED[["age", "size"]], NAMED) | ValueError | feature names
-    transform(NAMED[["size"]], NAMED) | ValueError | feature
-    recover([[0], [10000]], d_model=8) | ValueError | 'x0'; 0.0; 10000.0; 6283; base
-    recover([[0], [1]], d_model=1) | ValueError | 'x0'; cannot be recovered; d_model of at least 2
-    recover([[np.nan]]) | ValueError | 'x0'; missing
-    back([[0, 1, 0, 0]], periods=["day", "week"]) | ValueError | row 0 of X is 0 in 't_week_sin'
-    back([[0, 1, 1, 0], [0, 0, 1, 0]], periods=["day", "week"], layout="concatenated") | ValueError | row 1 of X is 0 in 't_week_sin'
-    back([[0, 1, 1]], periods=["day", "week"]) | ValueError | 3 columns; 4
-    back(frame(a=[0.0], b=[1.0], c=[1.0], d=[0.0]), periods=["day", "week"]) | ValueError | t_day_sin
+    fit(frame(time=times(), text=list("abcde"))) | TypeError | X['text']; pandas.to_datetime
+    fit(frame(kind=pd.Categorical([1, 2]))) | TypeError | X['kind']; category
+    fit(frame(age=[1.0, np.inf])) | ValueError | X['age']; infinity
+    fit(NAMED[[]]) | ValueError | X; no columns
+    fit(NAMED[:0]) | ValueError | 0 sample(s); required by PositionalEncoder
+    fit(NAMED.age) | ValueError | 2-dimensional
+    fit(np.zeros((2, 1), "m8")) | TypeError | X; timedelta64[s]
+    fit(frame(time=times(), age=range(5)), periods=["day", "month"]) | TypeError | X['age']; numbers; month; to_datetime
+    fit(TIME, periods=["month"]).transform(LATE) | ValueError | X['time']; 10000-01-01; 9999
+    zone_lost("pandas", ["day"]) | ValueError | X['time'] has no time zone, but had a time zone; tz_localize
+    zone_lost("pyarrow", ["12h"]) | ValueError | X['time'] has no time zone, but had a time zone; tz_localize
+    zone_lost("polars", ["day"]) | ValueError | X['time'] has no time zone, but had a time zone; tz_localize
+    fit(TIME, periods=["12h"]).transform(ZONE) | ValueError | X['time'] has a time zone, but had no time zone
+    fit(NAMED).transform(NAMED[["age", "size"]]) | ValueError | feature names
+    fit(NAMED).transform(NAMED[["size"]]) | ValueError | feature
+    fit([[0], [10000]], d_model=8).inverse_transform(np.ones((1, 8))) | ValueError | 'x0'; 0.0; 10000.0; 6283; base
+    fit(d_model=1).inverse_transform([[1]]) | ValueError | 'x0'; cannot be recovered; d_model of at least 2
+    fit([[np.nan]], d_model=2).inverse_transform([[0, 1]]) | ValueError | 'x0'; missing
+    fit(TIME) | ValueError | periods is missing, but X['time']; 'day'; '24h'
+    fit(TIME.to_numpy()) | ValueError | periods is missing, but X; 'day'; '24h'
+    fit(frame(time=range(5))).transform(TIME) | ValueError | periods is missing, but X['time']; 'day'; '24h'
+    fit(ZONE, periods=[0.5, 24]) | ValueError | periods has ; without a unit, but X['time']; 'day'; '24h'
+    fit(TIME.to_numpy(), periods=[0.5, 24]) | ValueError | periods has ; without a unit, but X; 'day'; '24h'
+    fit(frame(time=range(5)), periods=[0.5, 24]).transform(TIME) | ValueError | periods has ; but X['time']; '24h'
+    back([[0, 1, 0, 0]]) | ValueError | row 0 of X is 0 in 't_week_sin'
+    back([[0, 1, 1, 0], [0, 0, 1, 0]], layout="concatenated") | ValueError | row 1 of X is 0 in 't_week_sin'
+    back([[0, 1, 1]]) | ValueError | 3 columns; 4
+    back(frame(a=[0.0], b=[1.0], c=[1.0], d=[0.0])) | ValueError | t_day_sin
 """)
 def test_wrong_arguments(call, error, words):
     raises(call, error, words)
-
-
-@pytest.mark.parametrize("settings", [{}, {"periods": [0.5, 24]}], ids=str)
-@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
-def test_times_need_periods_with_a_unit(settings, zone):
-    X, numbers = frame(age=range(5), time=times(zone)), frame(age=range(5), time=range(5))
-    problem = "periods has .* without a unit" if "periods" in settings else "periods is missing"
-    for call in (PositionalEncoder(**settings).fit, PositionalEncoder(**settings).fit(numbers).transform):
-        with pytest.raises(ValueError, match=rf"{problem}, but X\['time'\].*'day'.*'24h'"):
-            call(X)
-    if zone is None:
-        with pytest.raises(ValueError, match=rf"{problem}, but X.*'day'.*'24h'"):
-            PositionalEncoder(**settings).fit(X[["time"]].to_numpy())

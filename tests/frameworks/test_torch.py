@@ -28,32 +28,7 @@ tensors = optional("posenc_fast.torch._tensors")
 text = optional("posenc_fast.torch._text")
 
 
-DTYPES = {"float64": torch.float64, "float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 BATCH_FIRST = pytest.mark.parametrize("batch_first", [True, False], ids=["batch-first", "length-first"])
-
-
-class Tutorial(torch.nn.Module):
-    """The PositionalEncoding module of many tutorials. It adds their float32 table, or a given table.
-
-    With a float64 table, sums are computed in float64, and then rounded to the dtype of x.
-    """
-
-    def __init__(self, d_model, dropout=0.1, max_len=512, table=None):
-        super().__init__()
-        self.dropout = torch.nn.Dropout(dropout)
-        position = torch.arange(max_len).unsqueeze(1)
-        div_term = torch.exp(torch.arange(0, d_model, 2) * (-math.log(10000.0) / d_model))
-        pe = torch.zeros(max_len, d_model)
-        pe[:, 0::2] = torch.sin(position * div_term)
-        pe[:, 1::2] = torch.cos(position * div_term)
-        self.register_buffer("pe", (pe if table is None else table).unsqueeze(1))
-
-    def forward(self, x):
-        return self.dropout((x + self.pe[: x.size(0)]).to(x.dtype))
-
-
-def exact_table(length, width):
-    return torch.from_numpy(pf.positional_encoding(length, width, dtype=np.float64))
 
 
 # ---- functions ------------------------------------------------------------------------------------------------------
@@ -61,7 +36,7 @@ def exact_table(length, width):
 
 @pytest.mark.usefixtures("backend")
 def test_functions_are_those_of_the_core(dtype, rng):
-    """Functions compute the bits of the core's methods. With out=, they write to out, which may be part of a tensor."""
+    """Functions compute the bits of the core's methods. They write to out, which may be x, or part of a tensor."""
     encoding, rotary, kind = pf.sinusoidal(20, base=300.0), pf.Rotary(20), tensors.numpy_type(dtype, "dtype")
     x, places = random(rng, 2, 7, 20, dtype=dtype), random(rng, 3, 4, dtype=torch.float64)
     ids = torch.tensor([[0, 1, 2, 3, 4, 5, 6], [9, 9, 8, 8, 7, 7, 6]])
@@ -84,15 +59,10 @@ def test_functions_are_those_of_the_core(dtype, rng):
         equal(part, expected)
         assert (whole[..., :4] == 7).all()
         assert (whole[..., 24:] == 7).all()
-
-
-def test_functions_in_place(dtype, rng):
-    for function, method in ((pt.add_to, pf.sinusoidal(8).add_to), (pt.rotate, pf.Rotary(8).apply)):
-        x = random(rng, 2, 3, 8, dtype=dtype)
-        expected, address = method(array(x)), x.data_ptr()
-        assert function(method.__self__, x, out=x) is x
-        assert x.data_ptr() == address
-        equal(x, expected)
+        if given is x:
+            same = x.clone()
+            assert function(method.__self__, same, **options, out=same) is same
+            equal(same, expected)
 
 
 def test_autograd_sees_what_was_overwritten(rng):
@@ -115,26 +85,21 @@ def test_autograd_sees_what_was_overwritten(rng):
 @pytest.mark.usefixtures("backend")
 @BATCH_FIRST
 def test_module_adds_what_the_core_adds(batch_first, dtype, rng):
-    module = pt.SinusoidalEncoding(12, 0.0, batch_first=batch_first, x_scale="sqrt")
-    in_place = pt.SinusoidalEncoding(12, 0.0, batch_first=batch_first, x_scale="sqrt", inplace=True)
-
-    def ordered(x):
-        return x if batch_first else x.transpose(0, 1)
-
-    x = random(rng, 3, 7, 12, dtype=dtype)
+    make = functools.partial(pt.SinusoidalEncoding, 12, 0.0, batch_first=batch_first, x_scale="sqrt")
+    module, in_place = make(), make(inplace=True)
+    x, add_to = random(rng, 3, 7, 12, dtype=dtype), functools.partial(pf.sinusoidal(12).add_to, x_scale=math.sqrt(12))
     each = torch.from_numpy(rng.uniform(-9, 9, (3, 7)))
     for options in ({"start": 4}, {"positions": torch.arange(7, 0, -1)}, {"positions": each}):
-        given = ordered(x).contiguous()
-        before, address = given.clone(), given.data_ptr()
-        expected = module.encoding.add_to(array(x), x_scale=math.sqrt(12), **options)
+        given = (x if batch_first else x.transpose(0, 1)).contiguous()
+        before, expected = given.clone(), add_to(array(x), **options)
+        expected = expected if batch_first else expected.swapaxes(0, 1)
         got = module(given, **options)
         assert (got.shape, got.dtype, got.stride()) == (given.shape, dtype, given.stride())
-        equal(ordered(got), expected)
+        equal(got, expected)
         assert torch.equal(given, before)
         assert in_place(given, **options) is given
-        assert given.data_ptr() == address
-        equal(ordered(given), expected)
-    equal(module(x[0]), module.encoding.add_to(array(x[0]), x_scale=math.sqrt(12)))
+        equal(given, expected)
+    equal(module(x[0]), add_to(array(x[0])))
 
 
 @BATCH_FIRST
@@ -159,19 +124,20 @@ def test_large_results(batch_first, dtype, rng):
 @pytest.mark.parametrize("device", ["cpu", "other"])
 def test_results_are_those_of_the_tutorial(device, rng, request):
     """Sums and dropout have the bits of the tutorial's module, if its table has float64 (float32 on other devices)."""
-    table = exact_table(50, 16)
+    table = torch.from_numpy(pf.positional_encoding(50, 16, dtype=np.float64))
     if device == "other":
         request.getfixturevalue("elsewhere")
         table = table.float()
-    x, results = random(rng, 50, 3, 16), []
-    for module in (pt.SinusoidalEncoding(16, 0.3), Tutorial(16, 0.3, table=table)):
-        torch.manual_seed(5)
-        results.append(module(x))
-        assert not torch.equal(module(x), module(x))
-        assert torch.equal(module.eval()(x), module(x))
-    assert torch.equal(*results)
-    assert (results[0] == 0).any()
-    assert pt.SinusoidalEncoding(16).dropout.p == Tutorial(16).dropout.p == 0.1
+    x, module = random(rng, 50, 3, 16), pt.SinusoidalEncoding(16, 0.3)
+    total = (x + table[:, None]).float()
+    torch.manual_seed(5)
+    got = module(x)
+    torch.manual_seed(5)
+    assert torch.equal(got, torch.nn.Dropout(0.3)(total))
+    assert (got == 0).any()
+    assert not torch.equal(module(x), module(x))
+    assert torch.equal(module.eval()(x), total)
+    assert pt.SinusoidalEncoding(16).dropout.p == 0.1
 
 
 def test_dropout_is_a_separate_module(rng):
@@ -202,22 +168,18 @@ def test_encodings_given_as_values_and_by_options():
 
 
 def test_text_is_complete():
-    several = [pf.sinusoidal(4), pf.fourier_features(np.random.default_rng(0).normal(size=(3, 2)))]
-    halves = {"sin": [1 / 3, 2.0], "cos": [0.1, -1e-300]}
+    points = pf.fourier_features(np.random.default_rng(0).normal(size=(3, 2)))
     for encoding in (
         pf.sinusoidal(7, odd="zero", freq_shift=0.3, first=-1e-3),
         pf.sinusoidal(6, frequencies=pf.linear(3, 0.1, 5)),
-        pf.sinusoidal(4, frequencies=halves, functions=("sin", "cos")),
+        pf.sinusoidal(4, frequencies={"sin": [1 / 3, 2.0], "cos": [0.1, -1e-300]}, functions=("sin", "cos")),
         pf.Encoding([5e-324, -0.0, 1.7e308], phases=[0.1, 1 / 3, -7.0], amplitudes=[1e-5, 2.0, 0.0]),
-        pf.join(several, axes=[[2], [0, 1]]),
+        pf.join([pf.sinusoidal(4), points], axes=[[2], [0, 1]]),
     ):
         again = text.from_text(text.to_text(encoding))
         assert again == encoding
         positions = np.random.default_rng(1).normal(size=(9, encoding.ndim) if encoding.ndim > 1 else 9)
         np.testing.assert_array_equal(again.encode(positions), encoding.encode(positions))
-
-
-# ---- gradients ------------------------------------------------------------------------------------------------------
 
 
 def test_gradients_are_scaled_and_of_the_type_of_x(dtype, rng):
@@ -247,13 +209,19 @@ def test_without_gradients(inplace, mode, rng):
 # ---- states ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("stored", ["exact", *DTYPES])
+def of_tutorials(length, width):
+    """Return the float32 table of the PositionalEncoding module of many tutorials."""
+    angles = torch.arange(length)[:, None] * torch.exp(torch.arange(0, width, 2) * (-math.log(10000.0) / width))
+    return torch.stack([angles.sin(), angles.cos()], -1).flatten(1)
+
+
+@pytest.mark.parametrize("stored", ["exact", "float64", "float32", "float16", "bfloat16"])
 def test_checkpoints_of_tutorials(stored):
     model = torch.nn.Sequential(torch.nn.Linear(2, 32), pt.SinusoidalEncoding(32))
     assert not [*model[1].state_dict(), *model[1].parameters(), *model[1].buffers()]
     for length, shape in ((5000, (-1, 1, 32)), (5000, (1, -1, 32)), (5000, (-1, 32)), (1, (1, 1, 32))):
         exact = torch.from_numpy(pf.positional_encoding(length, 32))
-        pe = exact if stored == "exact" else Tutorial(32, max_len=length).pe.to(DTYPES[stored])
+        pe = exact if stored == "exact" else of_tutorials(length, 32).to(getattr(torch, stored))
         state = model.state_dict() | {"1.pe": pe.reshape(shape)}
         keys = list(state)
         assert str(model.load_state_dict(state, strict=True)) == "<All keys matched successfully>"
@@ -295,9 +263,6 @@ def test_copies(rng):
         assert torch.equal(other(x), model(x))
         assert repr(other) == repr(model)
         assert (other[0].encoding, other[1].rotary) == (model[0].encoding, model[1].rotary)
-
-
-def test_repr():
     module = pt.SinusoidalEncoding(4, batch_first=True, x_scale="sqrt", inplace=True)
     assert module.extra_repr() == "sinusoidal(4), batch_first=True, x_scale=2, inplace=True"
 
@@ -318,8 +283,8 @@ def test_casting_or_moving_the_module_has_no_effect(rng):
 @pytest.mark.parametrize("x_scale", [1.0, 3.7])
 def test_tables_of_other_devices(x_scale, dtype, rng):
     """On devices other than the CPU, modules add a float32 table (float64 for a float64 x), and round to x.dtype."""
-    module = pt.SinusoidalEncoding(8, 0.0, batch_first=True, x_scale=x_scale)
-    in_place = pt.SinusoidalEncoding(8, 0.0, batch_first=True, x_scale=x_scale, inplace=True)
+    make = functools.partial(pt.SinusoidalEncoding, 8, 0.0, batch_first=True, x_scale=x_scale)
+    module, in_place = make(), make(inplace=True)
     for start, length in ((0, 5), (0, 1024), (1020, 9), (5000, 1500), (-3, 7), (10**6, 2), (0, 0)):
         x = random(rng, 2, length, 8, dtype=dtype)
         rows = module.encoding.table(length, start=start, dtype=np.float64)
@@ -353,19 +318,17 @@ def test_cached_tables_and_gradients_on_other_devices(rng):
     assert torch.autograd.gradcheck(module, (random(rng, 3, 8, dtype=torch.float64).requires_grad_(),))
 
 
-def test_meta_device():
-    cos = torch.empty(3, 4, device="meta")
-    for dtype in DTYPES.values():
-        for call in (
-            pt.SinusoidalEncoding(8, batch_first=True),
-            pt.RotaryEncoding(8),
-            lambda x: pt.apply_rotary_pos_emb(x[None], x[None], cos, cos, 0, tables="pairs")[0][0],
-        ):
-            x = torch.empty(2, 3, 8, dtype=dtype, device="meta", requires_grad=True)
-            y = call(x)
-            assert (y.device.type, y.shape, y.dtype, y.requires_grad) == ("meta", x.shape, dtype, True)
-            y.sum().backward()
-            assert x.grad.shape == x.shape
+def test_meta_device(dtype):
+    x, cos = torch.empty(2, 3, 8, dtype=dtype, device="meta"), torch.empty(3, 4, device="meta")
+    for call in (
+        pt.SinusoidalEncoding(8, batch_first=True),
+        pt.RotaryEncoding(8),
+        lambda x: pt.apply_rotary_pos_emb(x[None], x[None], cos, cos, 0, tables="pairs")[0][0],
+    ):
+        y = call(x.requires_grad_())
+        assert (y.device.type, y.shape, y.dtype, y.requires_grad) == ("meta", x.shape, dtype, True)
+        (gradient,) = torch.autograd.grad(y.sum(), x)
+        assert gradient.shape == x.shape
     rows = devices.rows_on(torch.device("meta"), pf.sinusoidal(8), 5, 3, None, torch.float32)
     assert (rows[0].device.type, rows[0].shape) == ("meta", (3, 8))
 
@@ -403,18 +366,15 @@ def test_operators_are_registered_as_they_behave(rng):
 def test_plain_evaluation_needs_no_operator(monkeypatch, rng):
     """Without gradients and modes of torch, modules call no registered operator, and compute the same bits."""
     x, positions = random(rng, 2, 5, 8), torch.tensor([3, 1, 4, 1, 5])
-    modules = []
-    for inplace in (False, True):
-        modules.append(pt.SinusoidalEncoding(8, 0.0, batch_first=True, x_scale="sqrt", inplace=inplace))
-        modules.append(pt.RotaryEncoding(pf.Rotary(8), inplace=inplace))
-    orders = [lambda y: y.clone(), lambda y: y.transpose(0, 1).clone().transpose(0, 1)]
+    modules = [pt.SinusoidalEncoding(8, 0.0, batch_first=True, x_scale="sqrt", inplace=each) for each in (False, True)]
+    modules += [pt.RotaryEncoding(pf.Rotary(8), inplace=each) for each in (False, True)]
 
     def results():
         return [
-            module(order(x), **options)
+            module(given, **options)
             for module in modules
             for options in ({}, {"start": 1000}, {"positions": positions})
-            for order in orders
+            for given in (x.clone(), x.transpose(0, 1).clone().transpose(0, 1))
         ]
 
     with monkeypatch.context() as patch:
@@ -452,8 +412,7 @@ class Model(torch.nn.Module):
         self.position = pt.SinusoidalEncoding(16, batch_first=True, x_scale="sqrt", encoding="fairseq")
         yarn = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 128}
         self.rotary = pt.RotaryEncoding(pf.Rotary(8, scaling=yarn))
-        for name, table in zip(("cos", "sin"), TURN.tables(64), strict=True):
-            self.register_buffer(name, torch.from_numpy(table))
+        self.cos, self.sin = map(torch.from_numpy, TURN.tables(64))
 
     def forward(self, tokens):
         x = self.position(self.embedding(tokens)) + pt.table(LINE, tokens.shape[1])
@@ -486,8 +445,6 @@ for name in ("True", "False"):
     assert result.returncode == 0, result.stderr
 
 
-# ---- errors ---------------------------------------------------------------------------------------------------------
-
 X = torch.zeros(2, 3, 8)
 GRAD = torch.zeros(2, 3, 8, requires_grad=True)
 META = torch.empty(2, 3, 8, device="meta")
@@ -495,18 +452,16 @@ E = pf.sinusoidal(8)
 NEGATIVE = torch.zeros(2, 3, 8, dtype=torch.complex64).conj().imag
 
 
+PIXELS = pt.SinusoidalEncoding(8, encoding=pf.join([pf.sinusoidal(4), pf.sinusoidal(4)]))
+
+
 def adding(d_model=8, **options):
     return pt.SinusoidalEncoding(d_model, **options)
-
-
-def of_pixels():
-    return adding(encoding=pf.join([pf.sinusoidal(4), pf.sinusoidal(4)]))
 
 
 @wrong_calls(
     """
     adding()(X.numpy()) | TypeError | x; torch.Tensor; ndarray
-    adding()(X.long()) | TypeError | x; float32; torch.int64
     adding(6)(X) | ValueError | (2, 3, 8); (length, batch, 6)
     adding()(X[0, 0]) | ValueError | (8,); (length, 8)
     adding()(X[None]) | ValueError | (1, 2, 3, 8); (length, batch, 8)
@@ -532,11 +487,11 @@ def of_pixels():
     adding(encoding="whispers") | AttributeError | whispers; whisper
     adding(encoding=3) | TypeError | encoding; 3
     adding(encoding=pf.sinusoidal(6)) | ValueError | 6 columns; d_model=8
-    of_pixels()(X[0]) | ValueError | (3, 8); 2 axes
-    of_pixels()(X, start=(1, 2, 3)) | ValueError | (1, 2, 3); 2
-    of_pixels()(X, start=(1, 0.5)) | TypeError | start; 0.5
-    of_pixels()(X, positions=torch.zeros(2, 3)) | ValueError | (2, 3); (2, 3, 2)
-    of_pixels()(X, positions=torch.zeros(2, 3, 2), start=(0, 1)) | ValueError | start=(0, 1)
+    PIXELS(X[0]) | ValueError | (3, 8); 2 axes
+    PIXELS(X, start=(1, 2, 3)) | ValueError | (1, 2, 3); 2
+    PIXELS(X, start=(1, 0.5)) | TypeError | start; 0.5
+    PIXELS(X, positions=torch.zeros(2, 3)) | ValueError | (2, 3); (2, 3, 2)
+    PIXELS(X, positions=torch.zeros(2, 3, 2), start=(0, 1)) | ValueError | start=(0, 1)
     adding(precision="double") | ValueError | precision; double
     adding(encoding=E, base=2.0) | TypeError | base; sinusoidal(8)
     pt.table(E, 3, dtype=torch.int32) | TypeError | dtype; torch.int32
@@ -553,7 +508,6 @@ def of_pixels():
     pt.add_to(E, GRAD, out=X) | ValueError | x; gradients; out; no_grad
     pt.add_to(E, X, out=GRAD) | ValueError | out; gradients
     pt.add_to(E, X[:1].expand(2, 3, 8), out=X[:1].expand(2, 3, 8)) | ValueError | out; strides (0, 8, 1); contiguous
-    pt.add_to(E, X.long()) | TypeError | x; int64
     pt.add_to(pf.sinusoidal(6), X) | ValueError | x; (2, 3, 8); 6
     pt.add_to(E, X.numpy()) | TypeError | x; ndarray
     pt.rotate(pf.Rotary(8), GRAD, out=X) | ValueError | x; gradients; out; no_grad
@@ -569,11 +523,8 @@ def test_bfloat16_without_ml_dtypes(monkeypatch):
     monkeypatch.setitem(sys.modules, "ml_dtypes", None)
     # clear the cache of dtypes, because earlier calls may have stored the bfloat16 of ml_dtypes
     tensors.numpy_type.cache_clear()
-    x = torch.zeros(2, 8, dtype=torch.bfloat16)
-    for call in (
-        lambda: pt.table(pf.sinusoidal(8), 3, dtype=torch.bfloat16),
-        lambda: pt.SinusoidalEncoding(8)(x),
-        lambda: pt.add_to(pf.sinusoidal(8), x),
-    ):
+    x, encoding = torch.zeros(2, 8, dtype=torch.bfloat16), pf.sinusoidal(8)
+    table = functools.partial(pt.table, encoding, 3, dtype=torch.bfloat16)
+    for call in (table, lambda: pt.SinusoidalEncoding(8)(x), lambda: pt.add_to(encoding, x)):
         with pytest.raises(ImportError, match=r"pip install ml_dtypes"):
             call()

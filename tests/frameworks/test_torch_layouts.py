@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 
 import numpy as np
@@ -26,14 +27,7 @@ ARRAY = np.ones((4, 4), np.float32)
 HEADS = torch.ones(1, 4, 1, 4)
 
 
-def parts():
-    return [torch.ones(4, 4), torch.ones(3, 4)]
-
-
-def quantized(tensor):
-    return torch.quantize_per_tensor(tensor, 0.1, 0, torch.qint8)
-
-
+nested, quantized = torch.nested.nested_tensor, functools.partial(torch.quantize_per_tensor, dtype=torch.qint8)
 # keys: kinds of tensors that NumPy cannot read as dense arrays. Values: (function that returns a tensor (4, 4), pattern
 # of the error message, in which {} is the name of the argument).
 DENSE = r"must be dense: give {}\.to_dense\(\)"
@@ -41,13 +35,13 @@ NESTED = r"is a nested tensor, but must be dense: give {}\.to_padded_tensor\(0\)
 KINDS = {
     "sparse": (lambda: torch.eye(4).to_sparse(), r"torch\.sparse_coo, but " + DENSE),
     "mkldnn": (lambda: torch.eye(4).to_mkldnn(), r"torch\._mkldnn, but " + DENSE),
-    "nested": (lambda: torch.nested.nested_tensor(parts()), NESTED),
-    "jagged": (lambda: torch.nested.nested_tensor(parts(), layout=torch.jagged), NESTED),
+    "nested": (lambda: nested([X, X[1:]]), NESTED),
+    "jagged": (lambda: nested([X, X[1:]], layout=torch.jagged), NESTED),
 }
 # unsupported dtypes, as in `KINDS`. The error of modules differs, and names the four supported dtypes.
 DTYPES = {
     "float8": (lambda: torch.eye(4).to(torch.float8_e4m3fn), r"float8_e4m3fn, which NumPy lacks: give {}\.float\(\)"),
-    "quantized": (lambda: quantized(torch.eye(4)), r"qint8, which NumPy lacks: give {}\.dequantize\(\)"),
+    "quantized": (lambda: quantized(X, 0.1, 0), r"qint8, which NumPy lacks: give {}\.dequantize\(\)"),
 }
 CORE = {
     "positions-encode": ENCODING.encode,
@@ -94,16 +88,11 @@ OF_MODULES = {
 CALLS = CORE | FUNCTIONS | MODULES | OF_MODULES
 
 
-def escaped(name):
-    """Return a pattern for the argument that the name of a call begins with: "positions" for "positions-encode"."""
-    return re.escape(name.partition("-")[0])
-
-
 @pytest.mark.parametrize("kind", KINDS | DTYPES)
 @pytest.mark.parametrize("name", CALLS)
 def test_errors_name_the_argument_and_the_fix(name, kind):
     make, message = (KINDS | DTYPES)[kind]
-    error, tensor, argument = (TypeError, ValueError), make(), escaped(name)
+    error, tensor, argument = (TypeError, ValueError), make(), re.escape(name.partition("-")[0])
     message = message.format(argument)
     if kind in DTYPES and name in MODULES:
         error, message = TypeError, "must be of float64, float32, float16 or bfloat16, not torch"
@@ -115,13 +104,7 @@ def test_errors_name_the_argument_and_the_fix(name, kind):
 
 def test_position_ids():
     ids = torch.arange(4)
-    for each in (
-        ids.to_sparse(),
-        torch.nested.nested_tensor([ids, ids]),
-        torch.nested.nested_tensor([ids, ids], layout=torch.jagged),
-        X.to_mkldnn(),
-        quantized(torch.ones(4)),
-    ):
+    for each in (ids.to_sparse(), nested([ids, ids]), nested([ids, ids], layout=torch.jagged)):
         with pytest.raises((TypeError, ValueError), match=r"^position_ids (has|is|must be)"):
             pt.rotary_embedding(HEADS, X[:, :2], X[:, :2], each)
 
@@ -131,7 +114,7 @@ def test_fake_tensors_have_no_values():
 
     fake = FakeTensorMode().from_tensor(X)
     for name, call in CORE.items():
-        with pytest.raises(TypeError, match=f"^{escaped(name)} is a fake tensor without values"):
+        with pytest.raises(TypeError, match=f"^{re.escape(name.partition('-')[0])} is a fake tensor without values"):
             call(fake)
 
 

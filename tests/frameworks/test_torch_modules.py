@@ -76,52 +76,39 @@ def test_grid(rng):
 @pytest.mark.parametrize("seq_axis", [-2, 1], ids=["heads-first", "tokens-first"])
 def test_queries_and_keys_at_their_own_positions(seq_axis, inplace, rng):
     module, plain = pt.RotaryEncoding(8, seq_axis=seq_axis, inplace=inplace), pt.RotaryEncoding(8, seq_axis=seq_axis)
-    assert module.rotary == pf.Rotary(8)
-    assert pt.RotaryEncoding(8, base=5e5, layout="interleaved").rotary == pf.Rotary(8, base=5e5, layout="interleaved")
+    options = {"base": 5e5, "layout": "interleaved"}
+    assert pt.RotaryEncoding(8, **options).rotary == pf.Rotary(8, **options)
     q, k = (random(rng, 2, 3, n, 8) for n in (2, 7))
     if seq_axis == 1:
         q, k = q.transpose(1, 2), k.transpose(1, 2)
     cached = module.rotate_queries_with_cached_keys
-    for got, starts in (
-        (module(q.clone(), k.clone(), start=5, key_start=0), (5, 0)),
-        (cached(q.clone(), k.clone()), (5, 0)),
-        (cached(q.clone(), k.clone(), key_start=4), (9, 4)),
+    for got, start, key_start in (
+        (module(q.clone(), k.clone(), start=5, key_start=0), 5, 0),
+        (cached(q.clone(), k.clone()), 5, 0),
+        (cached(q.clone(), k.clone(), key_start=4), 9, 4),
     ):
-        assert torch.equal(got[0], plain(q, start=starts[0]))
-        assert torch.equal(got[1], plain(k, start=starts[1]))
+        assert torch.equal(got[0], plain(q, start=start))
+        assert torch.equal(got[1], plain(k, start=key_start))
 
 
-def test_precision(rng):
+@pytest.mark.parametrize("device", ["cpu", "other"])
+def test_precision(device, rng, request):
+    if device == "other":
+        request.getfixturevalue("elsewhere")
+    bounds = {"rtol": 0, "atol": 0} if device == "cpu" else {"rtol": 1e-5, "atol": 1e-6}
     x, options = random(rng, 2, 9, 64), {"start": 12345, "precision": "float32"}
-    adding = pt.SinusoidalEncoding(64, dropout=0, batch_first=True, precision="float32")
-    turning = pt.RotaryEncoding(64, precision="float32")
-    for module, exact, expected in (
-        (adding, pt.SinusoidalEncoding(64, 0, batch_first=True), pf.sinusoidal(64).add_to(x.numpy(), **options)),
-        (turning, pt.RotaryEncoding(64), pf.Rotary(64).apply(x.numpy(), **options)),
-    ):
-        expected = torch.from_numpy(expected)
+    adding = functools.partial(pt.SinusoidalEncoding, 64, 0, batch_first=True), pf.sinusoidal(64).add_to
+    turning = functools.partial(pt.RotaryEncoding, 64), pf.Rotary(64).apply
+    for make, method in (adding, turning):
+        module, expected = make(precision="float32"), torch.from_numpy(method(x.numpy(), **options))
         for got in (module(x, start=12345), module(x, positions=torch.arange(12345, 12354))):
-            assert torch.equal(got, expected)
-        assert not torch.equal(expected, exact(x, start=12345))
+            torch.testing.assert_close(got, expected, **bounds)
+        assert not torch.equal(expected, make()(x, start=12345))
         assert "precision='float32'" in repr(module)
     # the gradient is `expected` rotated back by the same angles, which gives x
     x.requires_grad_()
-    (turning(x, start=12345) * expected).sum().backward()
-    assert torch.allclose(x.grad, x.detach(), atol=1e-6)
-
-
-@pytest.mark.usefixtures("elsewhere")
-def test_precision_on_other_devices(rng):
-    x, options = random(rng, 2, 9, 64), {"start": 12345, "precision": "float32"}
-    for module, expected in (
-        (
-            pt.SinusoidalEncoding(64, 0, batch_first=True, precision="float32"),
-            pf.sinusoidal(64).add_to(x.numpy(), **options),
-        ),
-        (pt.RotaryEncoding(64, precision="float32"), pf.Rotary(64).apply(x.numpy(), **options)),
-    ):
-        for got in (module(x, start=12345), module(x, positions=torch.arange(12345, 12354))):
-            assert torch.allclose(got, torch.from_numpy(expected), atol=1e-6)
+    (module(x, start=12345) * expected).sum().backward()
+    assert torch.allclose(x.grad, x.detach(), atol=1e-6 if device == "cpu" else 1e-5)
 
 
 # ---- Hugging Face's function ----------------------------------------------------------------------------------------
@@ -136,11 +123,9 @@ def test_layouts_and_tables(layout, columns, width, rng):
     cos, sin = (widened(table, columns)[None] for table in tables(rotary, 5))
     expected = pt.RotaryEncoding(rotary)(q, k)
     call = functools.partial(pt.apply_rotary_pos_emb, layout=layout, tables=columns)
-    swapped = call(q.transpose(1, 2), k.transpose(1, 2), cos, sin, 2)
-    results = call(q, k, cos, sin), call(q, k, cos[0], sin[0], unsqueeze_dim=0), [x.transpose(1, 2) for x in swapped]
-    for got in results:
-        assert torch.allclose(got[0], expected[0], rtol=0, atol=1e-15)
-        assert torch.allclose(got[1], expected[1], rtol=0, atol=1e-15)
+    swapped = [x.transpose(1, 2) for x in call(q.transpose(1, 2), k.transpose(1, 2), cos, sin, 2)]
+    for got in (call(q, k, cos, sin), call(q, k, cos[0], sin[0], unsqueeze_dim=0), swapped):
+        torch.testing.assert_close([*got], [*expected], rtol=0, atol=1e-15)
     token = q[:1, :1, 1:2].requires_grad_()
     for check in (torch.autograd.gradcheck, torch.autograd.gradgradcheck):
         assert check(lambda q: call(q, q, cos[:, 1:2], sin[:, 1:2])[0], (token,))
@@ -167,9 +152,6 @@ def test_tables_are_checked(given, rng):
             changed[..., 3] = 7
             with error:
                 pt.apply_rotary_pos_emb(q, q, changed, sin.clone(), tables=given)
-
-
-# ---- TorchScript ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")

@@ -18,27 +18,25 @@ text = optional("posenc_fast.torch._text")
 
 
 LAYOUTS = ["half", "interleaved", "interleaved_to_half"]
-YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 128}
+ORIGINAL = {"original_max_position_embeddings": 64}
 XPOS = {"rope_type": "xpos", "scale_base": 512.0}
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
 LONGROPE = {"rope_type": "longrope", "short_factor": [1.0, 1.1, 1.2, 1.3, 1.4, 1.5], "long_factor": [2.0] * 6}
-SCHEDULES = [pf.geometric(2, base=50.0), pf.linear(4, 0, 1)]
-ROTARIES = {
-    "plain": pf.Rotary(12),
-    "partial": pf.Rotary(12, rotary_dim=8, base=500.0),
-    "attention-factor": pf.Rotary(12, scaling=YARN),
-    "xpos": pf.Rotary(12, scaling=XPOS),
-    "xpos-keys": pf.Rotary(12, scaling={**XPOS, "keys": True}, layout="interleaved"),
-    "llama3": pf.Rotary(12, scaling=LLAMA3 | {"original_max_position_embeddings": 64}),
-    "longrope": pf.Rotary(
-        12, scaling=LONGROPE | {"original_max_position_embeddings": 64, "max_position_embeddings": 256}
-    ),
-    "sections": pf.Rotary(12, sections=[2, 3, 1]),
-    "axes-by-pair": pf.Rotary(12, sections=[0, 1, 2, 0, 1, 0]),
-    "frequencies": pf.Rotary(12, frequencies=[0.1, -0.2, 0.0, 1 / 3], rotary_dim=8, attention_factor=1.5),
-    "schedules": pf.Rotary(12, frequencies=SCHEDULES, sections=[1, 0, 1, 1, 0, 1]),
-    "dense": pf.Rotary(12, frequencies=np.arange(12.0).reshape(6, 2) / 7),
-    "axial": pf.Rotary(12, scaling={"rope_type": "axial"}, sections=[3, 3], layout="interleaved"),
+# keys: names. Values: options of Rotary(12).
+OPTIONS = {
+    "plain": {},
+    "partial": {"rotary_dim": 8, "base": 500.0},
+    "attention-factor": {"scaling": {"rope_type": "yarn", "factor": 4.0, **ORIGINAL}},
+    "xpos": {"scaling": XPOS},
+    "xpos-keys": {"scaling": XPOS | {"keys": True}},
+    "llama3": {"scaling": LLAMA3 | ORIGINAL},
+    "longrope": {"scaling": LONGROPE | ORIGINAL | {"max_position_embeddings": 256}},
+    "sections": {"sections": [2, 3, 1]},
+    "axes-by-pair": {"sections": [0, 1, 2, 0, 1, 0]},
+    "frequencies": {"frequencies": [0.1, -0.2, 0.0, 1 / 3], "rotary_dim": 8, "attention_factor": 1.5},
+    "schedules": {"frequencies": [pf.geometric(2, base=50.0), pf.linear(4, 0, 1)], "sections": [1, 0, 1, 1, 0, 1]},
+    "dense": {"frequencies": np.arange(12.0).reshape(6, 2) / 7},
+    "axial": {"scaling": {"rope_type": "axial"}, "sections": [3, 3]},
 }
 
 
@@ -47,43 +45,31 @@ def applied(rotary, x, **options):
     return torch.from_numpy(rotary.apply(array(x), **options).astype(np.float64)).to(x.dtype)
 
 
-def with_layout(rotary, layout):
-    return pf.Rotary(rotary.head_dim, **{**rotary._arguments(), "layout": layout})
-
-
 def positions_for(rotary, *shape):
     positions = torch.arange(int(np.prod(shape)) * rotary.ndim) * 3 % 17
     return positions.reshape(*shape, *(() if rotary.ndim == 1 else (rotary.ndim,)))
 
 
-# ---- values ---------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.usefixtures("backend")
-@pytest.mark.parametrize("name", ROTARIES)
+@pytest.mark.parametrize("name", OPTIONS)
 def test_module_rotates_like_the_core(name, dtype, rng):
     q, k = random(rng, 2, 4, 5, 12, dtype=dtype), random(rng, 2, 1, 5, 12, dtype=dtype)
     before = q.clone()
     for layout in LAYOUTS:
-        rotary = with_layout(ROTARIES[name], layout)
+        rotary = pf.Rotary(12, **OPTIONS[name], layout=layout)
         assert text.from_text(text.to_text(rotary)) == rotary
         module, tokens_first = pt.RotaryEncoding(rotary), pt.RotaryEncoding(rotary, seq_axis=1)
         for start in (0, 100):
             for got, x in zip(module(q, k, start=start), (q, k), strict=True):
                 assert torch.equal(got, applied(rotary, x, start=start))
-        assert torch.equal(module(q), applied(rotary, q))
+        for axis in (-3, -2, 1, 2):
+            expected = applied(rotary, q, start=7, seq_axis=axis)
+            assert torch.equal(pt.RotaryEncoding(rotary, seq_axis=axis)(q, start=7), expected)
         for positions in (positions_for(rotary, 5), positions_for(rotary, 2, 5)):
             expected = applied(rotary, q, positions=positions.numpy())
             assert torch.equal(module(q, positions=positions), expected)
             assert torch.equal(tokens_first(q.transpose(1, 2), positions=positions).transpose(1, 2), expected)
     assert torch.equal(q, before)
-
-
-@pytest.mark.parametrize("seq_axis", [-3, -2, 1, 2])
-def test_axis_of_the_tokens(seq_axis, rng):
-    rotary, x = pf.Rotary(16), random(rng, 2, 4, 5, 16)
-    got = pt.RotaryEncoding(rotary, seq_axis=seq_axis)(x, start=7)
-    assert torch.equal(got, applied(rotary, x, start=7, seq_axis=seq_axis))
 
 
 @pytest.mark.parametrize("lengths", [(1, 1), (1, 3), (9, 9), (2, 40)])
@@ -107,28 +93,23 @@ def test_q_and_k_are_checked_before_anything_is_written(rng):
         assert torch.equal(q, before)
 
 
-# ---- gradients ------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_gradients_are_rotated_back(layout, dtype, rng):
     """Gradients are rotated back: the transposed matrix of a rotation is its inverse."""
     x, gradient = random(rng, 2, 3, 5, 12, dtype=dtype).requires_grad_(), random(rng, 2, 3, 5, 12, dtype=dtype)
-    for name, options in (("plain", {"start": 7}), ("sections", {"positions": positions_for(ROTARIES["sections"], 5)})):
-        rotary, x.grad = with_layout(ROTARIES[name], layout), None
+    sections, positions = pf.Rotary(12, sections=[2, 3, 1], layout=layout), torch.arange(15).reshape(5, 3)
+    for rotary, options in ((pf.Rotary(12, layout=layout), {"start": 7}), (sections, {"positions": positions})):
+        x.grad = None
         pt.RotaryEncoding(rotary)(x, **options).backward(gradient)
         assert x.grad.dtype == dtype
         assert torch.equal(x.grad, applied(rotary, gradient, inverse=True, **options))
 
 
-# ---- other devices --------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.usefixtures("elsewhere")
-@pytest.mark.parametrize("name", ROTARIES)
+@pytest.mark.parametrize("name", OPTIONS)
 def test_tables_of_other_devices(name, dtype, rng):
     for layout in LAYOUTS:
-        rotary = with_layout(ROTARIES[name], layout)
+        rotary = pf.Rotary(12, **OPTIONS[name], layout=layout)
         x, module = random(rng, 2, 3, 5, 12, dtype=dtype), pt.RotaryEncoding(rotary)
         tokens_first, in_place = pt.RotaryEncoding(rotary, seq_axis=1), pt.RotaryEncoding(rotary, inplace=True)
         # allow for rounding errors of products and sums, in float64 for float64 values, else in float32
@@ -143,9 +124,6 @@ def test_tables_of_other_devices(name, dtype, rng):
             assert torch.equal(tokens_first(x.transpose(1, 2), **options).transpose(1, 2), got)
             assert in_place(same, **options) is same
             assert torch.equal(same, got)
-
-
-# ---- checkpoints ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("default", ["cpu", "meta"])
@@ -166,24 +144,14 @@ def test_checkpoints(default):
 # ---- Hugging Face's function ----------------------------------------------------------------------------------------
 
 
-def wide_tables(rotary, length, dtype=None, start=0):
-    """Return cosines and sines of shape (1, length, 2 * pairs), with two equal columns for a pair, as in Llama."""
-    return [widened(table, "half")[None] for table in tables(rotary, length, dtype, start=start)]
-
-
-@pytest.fixture(scope="module")
-def llama():
-    optional("transformers")
-    return optional("transformers.models.llama.modeling_llama")
-
-
 @pytest.mark.parametrize("form", ["one", "batch", "plain"])
 @pytest.mark.parametrize("unsqueeze_dim", [1, 2, -2, -3])
-def test_hugging_face(llama, unsqueeze_dim, form, dtype, rng):
+def test_hugging_face(unsqueeze_dim, form, dtype, rng):
+    llama = optional("transformers.models.llama.modeling_llama")
     q, k = random(rng, 2, 4, 5, 16, dtype=dtype), random(rng, 2, 1, 5, 16, dtype=dtype)
-    cos, sin = wide_tables(pf.Rotary(16), 5, dtype)
-    if form == "batch":
-        cos, sin = map(torch.cat, zip((cos, sin), wide_tables(pf.Rotary(16), 5, dtype, 7), strict=True))
+    both = [tables(pf.Rotary(16), 5, dtype, start=start) for start in ((0, 7) if form == "batch" else (0,))]
+    # two equal columns for a pair, as in Llama
+    cos, sin = (torch.stack([widened(table, "half") for table in each]) for each in zip(*both, strict=True))
     dim, given = unsqueeze_dim, (cos, sin)
     if form == "plain":
         dim, given = dim - 1 if dim > 0 else dim, (cos[0], sin[0])
@@ -201,8 +169,9 @@ def test_hugging_face(llama, unsqueeze_dim, form, dtype, rng):
         assert ((one.double() - exact).abs() <= half_ulp(exact, dtype) + unit * exact.abs()).all()
 
 
-def test_llama(llama, monkeypatch):
+def test_llama(monkeypatch):
     """With our `apply_rotary_pos_emb`, logits and gradients of a Llama model are nearly those of its own function."""
+    llama = optional("transformers.models.llama.modeling_llama")
     sizes = {"vocab_size": 50, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2}
     torch.manual_seed(0)
     config = llama.LlamaConfig(**sizes, num_attention_heads=4, num_key_value_heads=2)
@@ -216,24 +185,22 @@ def test_llama(llama, monkeypatch):
     torch.testing.assert_close(*results, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("leaf", [0, 1], ids=["cos", "sin"])
-def test_gradients_of_one_table(leaf, rng):
+@pytest.mark.parametrize("name", ["cos", "sin"])
+def test_gradients_of_one_table(name, rng):
     """The gradient of the cosines or the sines is right if nothing else requires a gradient."""
-    q, *halves = (random(rng, *shape, dtype=torch.float64) for shape in ((1, 2, 3, 8), (1, 3, 4), (1, 3, 4)))
+    q, cos, sin = (random(rng, *shape, dtype=torch.float64) for shape in ((1, 2, 3, 8), (1, 3, 4), (1, 3, 4)))
+    given = {"cos": cos, "sin": sin}
 
-    def call(half):
-        cos, sin = (torch.cat([each, each], -1) for each in (half if i == leaf else halves[i] for i in range(2)))
-        return pt.apply_rotary_pos_emb(q, q.flip(-1), cos, sin)
+    def call(table):
+        return pt.apply_rotary_pos_emb(q, q.flip(-1), **given | {name: table}, tables="pairs")
 
-    def loss(half):
-        return sum((rotated * q).sum() for rotated in call(half))
+    def loss(table):
+        return sum((rotated * q).sum() for rotated in call(table))
 
-    half = halves[leaf].clone().requires_grad_()
-    assert torch.autograd.gradcheck(call, half)
-    torch.testing.assert_close(torch.func.grad(loss)(halves[leaf]), torch.autograd.grad(loss(half), half)[0])
+    table = given[name].clone().requires_grad_()
+    assert torch.autograd.gradcheck(call, table)
+    torch.testing.assert_close(torch.func.grad(loss)(given[name]), torch.autograd.grad(loss(table), table)[0])
 
-
-# ---- errors ---------------------------------------------------------------------------------------------------------
 
 Q, COS, META = torch.zeros(2, 4, 3, 8), torch.zeros(1, 3, 8), torch.empty(1, 3, 8, device="meta")
 BATCH_OF_TWO = torch.zeros(3, 3, 8)
@@ -266,14 +233,12 @@ def rotary(head_dim=8, **options):
     rotary()(Q, positions=torch.arange(4)) | ValueError | (4,); (3,); (2, 3)
     rotary(pf.Rotary(8, sections=[2, 2]))(Q, positions=torch.arange(3)) | ValueError | (3, 2)
     hugging_face(q=Q[0]) | ValueError | q; (4, 3, 8); (batch, heads, length, head_dim)
-    hugging_face(k=Q.long()) | TypeError | k; int64
     hugging_face(cos=COS.numpy()) | TypeError | cos; ndarray
     hugging_face(cos=META) | ValueError | cos is on meta, q on cpu and k on cpu; all must be on one device
     hugging_face(sin=COS[..., :4]) | ValueError | (1, 3, 8); (1, 3, 4)
     hugging_face(cos=COS[..., :7], sin=COS[..., :7]) | ValueError | (1, 3, 7); even
     hugging_face(cos=COS[None], sin=COS[None]) | ValueError | (1, 1, 3, 8)
     hugging_face(unsqueeze_dim=0) | ValueError | unsqueeze_dim=0; 1; 2
-    hugging_face(unsqueeze_dim=3) | ValueError | unsqueeze_dim=3
     hugging_face(unsqueeze_dim=5) | ValueError | unsqueeze_dim=5; 1; 2
     hugging_face(cos=COS[0], sin=COS[0], unsqueeze_dim=3) | ValueError | unsqueeze_dim=3; 0; 1
     hugging_face(unsqueeze_dim="1") | TypeError | unsqueeze_dim must be an integer, not '1'

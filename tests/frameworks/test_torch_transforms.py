@@ -20,20 +20,16 @@ pt = optional("posenc_fast.torch")
 
 ENCODING = pf.sinusoidal(8, base=50.0, scale=1.5)
 IMAGE = pf.join([pf.sinusoidal(4), pf.sinusoidal(4)])
-XPOS = {"rope_type": "xpos", "scale_base": 8.0}
-ROTARIES = {
-    "half": pf.Rotary(8, base=50.0),
-    "interleaved": pf.Rotary(8, base=50.0, layout="interleaved"),
-    "interleaved-to-half": pf.Rotary(8, base=50.0, layout="interleaved_to_half"),
-    "partial": pf.Rotary(8, base=50.0, rotary_dim=6),
-    "amplitudes": pf.Rotary(8, scaling=XPOS),
-}
+HALF = pf.Rotary(8, base=50.0)
+INTERLEAVED = pf.Rotary(8, base=50.0, layout="interleaved")
+TO_HALF = pf.Rotary(8, base=50.0, layout="interleaved_to_half")
+PARTIAL = pf.Rotary(8, base=50.0, rotary_dim=6)
+XPOS = pf.Rotary(8, scaling={"rope_type": "xpos", "scale_base": 8.0})
 PLACES = [3, 0, 7]
 WHERE = torch.tensor(PLACES)
 
 
-def by_rotary(x, name, positions=range(3), inverse=False):
-    rotary = ROTARIES[name]
+def by_rotary(x, rotary, positions=range(3), inverse=False):
     return rotated(x, *tables(rotary, np.asarray(positions)), rotary.layout, inverse)
 
 
@@ -49,18 +45,6 @@ def close(got, expected):
 # ---- calls, each with its formula -------------------------------------------------------------------------------------
 
 
-def adding(call=None, **options):
-    """Return a function that builds a SinusoidalEncoding.
-
-    options: arguments of the module. call: keyword arguments of each call of the module.
-    """
-    return lambda: functools.partial(pt.SinusoidalEncoding(8, 0.0, encoding=ENCODING, **options), **(call or {}))
-
-
-def turning(name, call=None, **options):
-    return lambda: functools.partial(pt.RotaryEncoding(ROTARIES[name], **options), **(call or {}))
-
-
 def crossed(x):
     """Return the points of a grid. The coordinates of its three rows come from x, and there are two columns."""
     columns = torch.arange(2.0, dtype=torch.float64)
@@ -68,56 +52,80 @@ def crossed(x):
 
 
 def by_tables(x):
-    both = [widened(each, "half") for each in tables(ROTARIES["half"], 3)]
+    both = [widened(each, "half") for each in tables(HALF, 3)]
     return pt.apply_rotary_pos_emb(x[:, None], x[:, None], *both, 0)[0][:, 0]
 
 
+def by_rows(x, positions=WHERE):
+    return pt.rotary_embedding(x[:, :, None], *tables(HALF, 20), positions)[:, :, 0]
+
+
+adding = functools.partial(pt.SinusoidalEncoding, 8, 0.0, encoding=ENCODING)
+turning = pt.RotaryEncoding(HALF)
+tokens_first = pt.RotaryEncoding(INTERLEAVED, seq_axis=0)
+points = torch.cartesian_prod(torch.arange(2), torch.arange(3))
+
+# keys: names of calls. Values: (function of x of shape (2, 3, 8), its formula).
 # fmt: off
 CALLS = {
-    "SinusoidalEncoding": (adding(batch_first=True, x_scale=-1.5), lambda x: -1.5 * x + encoded(ENCODING, torch.arange(3))),
-    "SinusoidalEncoding-positions": (adding({"positions": WHERE}, batch_first=True), lambda x: x + encoded(ENCODING, WHERE)),
-    "SinusoidalEncoding-length-first": (adding({"start": 5}), lambda x: x + encoded(ENCODING, torch.arange(5, 7))[:, None]),
-    "SinusoidalEncoding-image": (
-        lambda: pt.SinusoidalEncoding(8, 0.0, encoding=IMAGE, x_scale=3.0),
-        lambda x: 3 * x + encoded(IMAGE, torch.cartesian_prod(torch.arange(2), torch.arange(3))).reshape(2, 3, 8),
+    "SinusoidalEncoding": (
+        adding(batch_first=True, x_scale=-1.5), lambda x: -1.5 * x + encoded(ENCODING, torch.arange(3))
     ),
-    "RotaryEncoding": (turning("half"), lambda x: by_rotary(x, "half")),
-    "RotaryEncoding-positions": (turning("half", {"positions": WHERE}), lambda x: by_rotary(x, "half", PLACES)),
-    "RotaryEncoding-amplitudes": (turning("amplitudes"), lambda x: by_rotary(x, "amplitudes")),
-    "RotaryEncoding-interleaved-to-half": (turning("interleaved-to-half"), lambda x: by_rotary(x, "interleaved-to-half")),
+    "SinusoidalEncoding-positions": (
+        functools.partial(adding(batch_first=True), positions=WHERE), lambda x: x + encoded(ENCODING, WHERE)
+    ),
+    "SinusoidalEncoding-length-first": (
+        functools.partial(adding(), start=5), lambda x: x + encoded(ENCODING, torch.arange(5, 7))[:, None]
+    ),
+    "SinusoidalEncoding-image": (
+        adding(encoding=IMAGE, x_scale=3.0), lambda x: 3 * x + encoded(IMAGE, points).reshape(2, 3, 8)
+    ),
+    "RotaryEncoding": (turning, lambda x: by_rotary(x, HALF)),
+    "RotaryEncoding-positions": (lambda x: turning(x, positions=WHERE), lambda x: by_rotary(x, HALF, PLACES)),
+    "RotaryEncoding-amplitudes": (pt.RotaryEncoding(XPOS), lambda x: by_rotary(x, XPOS)),
+    "RotaryEncoding-interleaved-to-half": (pt.RotaryEncoding(TO_HALF), lambda x: by_rotary(x, TO_HALF)),
     "RotaryEncoding-tokens-first": (
-        turning("interleaved", seq_axis=0),
-        lambda x: by_rotary(x.transpose(0, 1), "interleaved", range(2)).transpose(0, 1),
+        tokens_first, lambda x: by_rotary(x.transpose(0, 1), INTERLEAVED, range(2)).transpose(0, 1)
     ),
     "add_to": (
-        lambda: lambda x: pt.add_to(ENCODING, x, start=0.5, step=0.25, x_scale=2.0),
+        lambda x: pt.add_to(ENCODING, x, start=0.5, step=0.25, x_scale=2.0),
         lambda x: 2 * x + encoded(ENCODING, torch.tensor([0.5, 0.75, 1.0])),
     ),
-    "add_to-positions": (lambda: lambda x: pt.add_to(ENCODING, x, positions=WHERE), lambda x: x + encoded(ENCODING, WHERE)),
-    "encode": (lambda: lambda x: pt.encode(ENCODING, x, dtype=torch.float64), lambda x: encoded(ENCODING, x)),
-    "encode-image": (lambda: lambda x: pt.encode(IMAGE, x[..., :2], dtype=torch.float64), lambda x: encoded(IMAGE, x[..., :2])),
-    "grid": (lambda: lambda x: pt.grid([x.flatten()[:3], 2], IMAGE, dtype=torch.float64), lambda x: encoded(IMAGE, crossed(x))),
-    "rotate": (lambda: lambda x: pt.rotate(ROTARIES["half"], x, start=2), lambda x: by_rotary(x, "half", range(2, 5))),
-    "rotate-partial": (
-        lambda: lambda x: pt.rotate(ROTARIES["partial"], x, positions=WHERE), lambda x: by_rotary(x, "partial", PLACES)
-    ),
-    "rotate-back-amplitudes": (
-        lambda: lambda x: pt.rotate(ROTARIES["amplitudes"], x, inverse=True), lambda x: by_rotary(x, "amplitudes", inverse=True)
-    ),
+    "add_to-positions": (lambda x: pt.add_to(ENCODING, x, positions=WHERE), lambda x: x + encoded(ENCODING, WHERE)),
+    "encode": (lambda x: pt.encode(ENCODING, x, dtype=torch.float64), lambda x: encoded(ENCODING, x)),
+    "encode-image": (lambda x: pt.encode(IMAGE, x[..., :2], dtype=torch.float64), lambda x: encoded(IMAGE, x[..., :2])),
+    "grid": (lambda x: pt.grid([x.flatten()[:3], 2], IMAGE, dtype=torch.float64), lambda x: encoded(IMAGE, crossed(x))),
+    "rotate": (lambda x: pt.rotate(HALF, x, start=2), lambda x: by_rotary(x, HALF, range(2, 5))),
+    "rotate-partial": (lambda x: pt.rotate(PARTIAL, x, positions=WHERE), lambda x: by_rotary(x, PARTIAL, PLACES)),
+    "rotate-back-amplitudes": (lambda x: pt.rotate(XPOS, x, inverse=True), lambda x: by_rotary(x, XPOS, inverse=True)),
     "rotate-back-interleaved-to-half": (
-        lambda: lambda x: pt.rotate(ROTARIES["interleaved-to-half"], x, inverse=True),
-        lambda x: by_rotary(x, "interleaved-to-half", inverse=True),
+        lambda x: pt.rotate(TO_HALF, x, inverse=True), lambda x: by_rotary(x, TO_HALF, inverse=True)
     ),
-    "apply_rotary_pos_emb": (lambda: by_tables, lambda x: by_rotary(x, "half")),
-    "rotary_embedding": (
-        lambda: lambda x: pt.rotary_embedding(x[:, :, None], *tables(ROTARIES["half"], 9), WHERE)[:, :, 0],
-        lambda x: by_rotary(x, "half", PLACES),
-    ),
+    "apply_rotary_pos_emb": (by_tables, lambda x: by_rotary(x, HALF)),
+    "rotary_embedding": (by_rows, lambda x: by_rotary(x, HALF, PLACES)),
 }
 # fmt: on
 
 
-func = torch.func
+def batched_gradients(call, x):
+    x = x.clone().requires_grad_()
+    y = call(x)
+    each = torch.eye(y.numel(), dtype=y.dtype).reshape(-1, *y.shape)
+    return torch.autograd.grad(y, x, each, is_grads_batched=True)[0]
+
+
+def forward_mode(call, x):
+    """Return the forward-mode derivatives of the result and of its gradient, without torch.func."""
+    forward_ad = torch.autograd.forward_ad
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(x.clone().requires_grad_(), x.flip(0))
+        result = call(dual)
+        (gradient,) = torch.autograd.grad((result**3).sum(), dual, create_graph=True)
+        return [forward_ad.unpack_dual(each).tangent.detach() for each in (result, gradient)]
+
+
+func, jacobian, hessian = torch.func, torch.autograd.functional.jacobian, torch.autograd.functional.hessian
+FORWARD = {"vectorize": True, "outer_jacobian_strategy": "forward-mode"}
 TRANSFORMS = {
     "value": lambda call, x: call(x),
     "grad": lambda call, x: func.grad(cubed(call))(x),
@@ -128,31 +136,21 @@ TRANSFORMS = {
     "vmap-of-grad": lambda call, x: func.vmap(func.grad(cubed(call)))(torch.stack([x, 2 * x])),
     "hessian": lambda call, x: func.hessian(cubed(call))(x),
     "backward": lambda call, x: torch.autograd.grad(cubed(call)(x.requires_grad_()), x)[0],
+    # batches of gradients and forward mode, by torch.autograd instead of torch.func
+    "gradients": batched_gradients,
+    "forward-mode": forward_mode,
+    "jacobian-forward": lambda call, x: jacobian(call, x, vectorize=True, strategy="forward-mode"),
+    "vectorized-hessian": lambda call, x: hessian(cubed(call), x, vectorize=True),
+    "hessian-forward": lambda call, x: hessian(cubed(call), x, **FORWARD),
 }
 
 
 @pytest.mark.parametrize("transform", TRANSFORMS)
 @pytest.mark.parametrize("name", CALLS)
 def test_transforms(name, transform, rng):
-    make, formula = CALLS[name]
-    x, run = random(rng, 2, 3, 8, dtype=torch.float64), TRANSFORMS[transform]
-    close(run(make(), x), run(formula, x.detach()))
-
-
-@pytest.mark.parametrize("name", CALLS)
-def test_forward_mode(name, rng):
-    """Forward-mode derivatives of results and of gradients are right without torch.func, too."""
-    make, formula = CALLS[name]
-    x, forward_ad = random(rng, 2, 3, 8, dtype=torch.float64), torch.autograd.forward_ad
-
-    def tangents(call):
-        with forward_ad.dual_level():
-            dual = forward_ad.make_dual(x.clone().requires_grad_(), x.flip(0))
-            result = call(dual)
-            (gradient,) = torch.autograd.grad((result**3).sum(), dual, create_graph=True)
-            return [forward_ad.unpack_dual(each).tangent.detach() for each in (result, gradient)]
-
-    close(tangents(make()), tangents(formula))
+    (call, formula), run = CALLS[name], TRANSFORMS[transform]
+    x = random(rng, 2, 3, 8, dtype=torch.float64)
+    close(run(call, x), run(formula, x.detach()))
 
 
 @pytest.mark.usefixtures("elsewhere")
@@ -162,57 +160,19 @@ def test_other_devices(name, transform, rng):
     test_transforms(name, transform, rng)
 
 
-# ---- values -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["SinusoidalEncoding", "RotaryEncoding", "add_to", "rotate", "encode"])
+@pytest.mark.parametrize(
+    "name", ["SinusoidalEncoding", "RotaryEncoding", "add_to", "rotate", "encode", "apply_rotary_pos_emb"]
+)
 def test_bits_do_not_depend_on_transforms(name, dtype, rng):
-    call, x = CALLS[name][0](), random(rng, 4, 2, 3, 8, dtype=dtype)
+    """Results under transforms have the bits of single calls, and batches of gradients those of single gradients."""
+    call, x = CALLS[name][0], random(rng, 4, 2, 3, 8, dtype=dtype)
     expected = torch.stack([call(each) for each in x])
     assert torch.equal(func.vmap(call)(x), expected)
     assert torch.equal(func.jvp(call, (x[0],), (x[0],))[0], expected[0])
-    assert torch.equal(func.grad_and_value(lambda x: call(x).double().sum())(x[0])[1], expected[0].double().sum())
-
-
-def test_gradients_by_positions_have_their_dtype(rng):
-    positions = random(rng, 5, dtype=torch.float16)
-    assert func.grad(lambda p: pt.encode(ENCODING, p).sum())(positions).dtype == torch.float16
-
-
-# ---- batches of gradients by torch.autograd instead of torch.func ---------------------------------------------------
-
-
-def batched_gradients(call, x):
-    x = x.clone().requires_grad_()
-    y = call(x)
-    each = torch.eye(y.numel(), dtype=y.dtype).reshape(-1, *y.shape)
-    (rows_of_jacobian,) = torch.autograd.grad(y, x, each, is_grads_batched=True)
-    return rows_of_jacobian.reshape(*y.shape, *x.shape)
-
-
-jacobian, hessian = torch.autograd.functional.jacobian, torch.autograd.functional.hessian
-FORWARD = {"vectorize": True, "outer_jacobian_strategy": "forward-mode"}
-BATCHED = {
-    "gradients": (batched_gradients, func.jacrev),
-    "jacobian-forward": (functools.partial(jacobian, vectorize=True, strategy="forward-mode"), func.jacrev),
-    "hessian": (lambda call, x: hessian(cubed(call), x, vectorize=True), lambda call: func.hessian(cubed(call))),
-    "hessian-forward": (lambda call, x: hessian(cubed(call), x, **FORWARD), lambda call: func.hessian(cubed(call))),
-}
-
-
-@pytest.mark.parametrize("way", BATCHED)
-@pytest.mark.parametrize("name", CALLS)
-def test_batches_of_gradients(name, way, rng):
-    make, formula = CALLS[name]
-    x, (run, by_torch) = random(rng, 2, 3, 8, dtype=torch.float64), BATCHED[way]
-    close(run(make(), x), by_torch(formula)(x))
-
-
-@pytest.mark.parametrize("name", ["rotate", "add_to", "encode", "apply_rotary_pos_emb", "RotaryEncoding"])
-def test_bits_of_a_batch_of_gradients(name, dtype, rng):
-    """Gradients that are computed as a batch have the same bits as gradients computed one by one."""
-    call, x = CALLS[name][0](), random(rng, 2, 3, 8, dtype=dtype).requires_grad_()
-    y = call(x)
+    gradient, total = func.grad_and_value(lambda x: call(x).double().sum())(x[0])
+    assert gradient.dtype == dtype
+    assert torch.equal(total, expected[0].double().sum())
+    y = call(x.requires_grad_()[0])
     gradients = random(rng, 5, *y.shape, dtype=y.dtype)
     (got,) = torch.autograd.grad(y, x, gradients, is_grads_batched=True, retain_graph=True)
     one_by_one = [torch.autograd.grad(y, x, each, retain_graph=True)[0] for each in gradients]
@@ -221,20 +181,16 @@ def test_bits_of_a_batch_of_gradients(name, dtype, rng):
 
 # ---- batches of positions and tables ----------------------------------------------------------------------------------
 
-SECTIONS = pf.Rotary(8, sections=[2, 2])
-
-
-def by_rows(x, positions):
-    return pt.rotary_embedding(x[:, :, None], *tables(ROTARIES["half"], 20), positions)[:, :, 0]
-
-
 # keys: names of cases. Values: (function of x and positions, shape of one position).
+SECTIONS = pt.RotaryEncoding(pf.Rotary(8, sections=[2, 2]))
 OF_POSITIONS = {
-    "sum": (lambda x, p: pt.add_to(ENCODING, x, positions=p), ()),
-    "sum-image": (lambda x, p: pt.add_to(IMAGE, x, positions=p), (2,)),
-    "rotation": (lambda x, p: pt.RotaryEncoding(ROTARIES["half"])(x, positions=p), ()),
-    "rotation-sections": (lambda x, p: pt.RotaryEncoding(SECTIONS)(x, positions=p), (2,)),
-    "tables": (by_rows, ()),
+    "SinusoidalEncoding": (lambda x, p: adding(batch_first=True)(x, positions=p), ()),
+    "RotaryEncoding": (lambda x, p: turning(x, positions=p), ()),
+    "add_to": (lambda x, p: pt.add_to(ENCODING, x, positions=p), ()),
+    "rotate": (lambda x, p: pt.rotate(HALF, x, positions=p), ()),
+    "add_to-image": (lambda x, p: pt.add_to(IMAGE, x, positions=p), (2,)),
+    "RotaryEncoding-sections": (lambda x, p: SECTIONS(x, positions=p), (2,)),
+    "rotary_embedding": (by_rows, ()),
 }
 
 
@@ -253,18 +209,15 @@ def test_batches_of_positions(kind, lead, dims, rng):
 
 @pytest.mark.parametrize("layout", ["half", "interleaved"])
 def test_batches_of_hugging_faces_tables(layout, rng):
-    cos, sin = (each[:, :, :4] for each in random(rng, 2, 5, 3, 8))
-    widened = torch.cat([cos, cos], -1), torch.cat([sin, sin], -1)
-    q = random(rng, 5, 2, 4, 3, 8)
+    q, (cos, sin) = random(rng, 5, 2, 4, 3, 8), random(rng, 2, 5, 3, 4).repeat(1, 1, 1, 2)
     call = functools.partial(pt.apply_rotary_pos_emb, layout=layout)
-    got = func.vmap(lambda q, cos, sin: call(q, q[:, :1], cos, sin))(q, *(each[:, None] for each in widened))
-    expected = [call(q[i], q[i, :, :1], widened[0][i], widened[1][i], 0) for i in range(5)]
-    for both, one in zip(got, zip(*expected, strict=True), strict=True):
-        assert torch.equal(both, torch.stack(one))
-    wrong = widened[0].clone()
-    wrong[3, 1, 0] += 1
+    got = func.vmap(lambda q, cos, sin: call(q, q[:, :1], cos, sin))(q, cos[:, None], sin[:, None])
+    expected = [call(q[i], q[i, :, :1], cos[i], sin[i], 0) for i in range(5)]
+    for batch, each in zip(got, zip(*expected, strict=True), strict=True):
+        assert torch.equal(batch, torch.stack(each))
+    cos[3, 1, 0] += 1
     with pytest.raises(ValueError, match="cos must have equal values in both halves"):
-        func.vmap(lambda cos: call(q[0], q[0], cos, widened[1][0], 0))(wrong)
+        func.vmap(lambda cos: call(q[0], q[0], cos, sin[0], 0))(cos)
 
 
 @pytest.mark.parametrize(("columns", "pairs"), [("half", 4), ("interleaved", 3), ("pairs", 4)])
@@ -272,7 +225,6 @@ def test_batches_of_hugging_faces_tables(layout, rng):
 def test_derivatives_of_angles_go_through_tables(columns, pairs, transform, rng):
     """Derivatives pass through the tables to the frequencies from which the tables were computed."""
     q, frequencies = random(rng, 1, 2, 3, 8, dtype=torch.float64), random(rng, pairs, dtype=torch.float64)
-    run = batched_gradients if transform == "gradients" else TRANSFORMS[transform]
 
     def angles(frequencies):
         return torch.arange(3.0, dtype=torch.float64)[:, None] * frequencies
@@ -284,6 +236,7 @@ def test_derivatives_of_angles_go_through_tables(columns, pairs, transform, rng)
     def formula(frequencies):
         return rotated(q, angles(frequencies).cos(), angles(frequencies).sin())
 
+    run = TRANSFORMS[transform]
     close(run(call, frequencies), run(formula, frequencies.detach()))
 
 
@@ -292,12 +245,8 @@ def test_derivatives_of_angles_go_through_tables(columns, pairs, transform, rng)
 
 @pytest.mark.parametrize("name", ["SinusoidalEncoding", "RotaryEncoding"])
 def test_in_place(name, rng):
-    make = (
-        functools.partial(pt.SinusoidalEncoding, 8, 0.0, batch_first=True)
-        if name == "SinusoidalEncoding"
-        else functools.partial(pt.RotaryEncoding, ROTARIES["half"])
-    )
-    new, in_place = make(), make(inplace=True)
+    arguments = {"d_model": 8, "dropout": 0.0, "batch_first": True} if name[0] == "S" else {"rotary": HALF}
+    new, in_place = (getattr(pt, name)(**arguments, inplace=each) for each in (False, True))
     x = random(rng, 4, 2, 3, 8)
     expected, values = func.vmap(new)(x), x.clone()
     assert torch.equal(func.vmap(in_place)(values), expected)
@@ -313,20 +262,14 @@ X, OUT = torch.ones(2, 3, 8), torch.zeros(2, 3, 8)
 @pytest.mark.parametrize("transform", ["grad", "jvp", "vmap-of-grad", "backward"])
 @pytest.mark.parametrize("name", ["SinusoidalEncoding", "RotaryEncoding", "add_to", "rotate"])
 def test_derivatives_of_positions_are_not_lost(name, transform):
-    call = {
-        "SinusoidalEncoding": lambda p: pt.SinusoidalEncoding(8, 0.0, batch_first=True)(X, positions=p),
-        "RotaryEncoding": lambda p: pt.RotaryEncoding(ROTARIES["half"])(X, positions=p),
-        "add_to": lambda p: pt.add_to(ENCODING, X, positions=p),
-        "rotate": lambda p: pt.rotate(ROTARIES["half"], X, positions=p),
-    }[name]
     with pytest.raises(ValueError, match=r"positions requires gradients or has a forward-mode tangent"):
-        TRANSFORMS[transform](call, torch.arange(3.0))
+        TRANSFORMS[transform](functools.partial(OF_POSITIONS[name][0], X), torch.arange(3.0))
 
 
 def test_nothing_is_written_to_out():
     for call in (
         lambda x: pt.add_to(ENCODING, x, out=OUT),
-        lambda x: pt.rotate(ROTARIES["half"], x, out=OUT),
+        lambda x: pt.rotate(HALF, x, out=OUT),
         lambda x: pt.encode(ENCODING, x[..., 0], out=OUT),
     ):
         for transform in ("grad", "vmap", "jvp"):

@@ -57,18 +57,12 @@ def rotated(x: Any, cos: Any, sin: Any, layout: str = "half", inverse: bool = Fa
     """Return x rotated by plain torch operations. cos, sin: tables with one column for each pair."""
     import torch
 
-    pairs = cos.shape[-1]
+    source, target = ("interleaved", "half") if layout == "interleaved_to_half" else (layout, layout)
     if inverse:
-        squares = cos**2 + sin**2
+        source, target, squares = target, source, cos**2 + sin**2
         cos, sin = cos / squares, -sin / squares
-    source, target = (layout, layout) if layout != "interleaved_to_half" else ("interleaved", "half")
-    if inverse:
-        source, target = target, source
-    values, rest = x[..., : 2 * pairs], x[..., 2 * pairs :]
-    if source == "half":
-        first, second = values[..., :pairs], values[..., pairs:]
-    else:
-        first, second = values[..., 0::2], values[..., 1::2]
+    values, rest = x[..., : 2 * cos.shape[-1]], x[..., 2 * cos.shape[-1] :]
+    first, second = values.chunk(2, -1) if source == "half" else (values[..., 0::2], values[..., 1::2])
     parts = first * cos - second * sin, first * sin + second * cos
     return torch.cat([torch.cat(parts, -1) if target == "half" else torch.stack(parts, -1).flatten(-2), rest], -1)
 
