@@ -25,9 +25,6 @@ def is_wrong(finding, fault, word=""):
     assert word in finding.says
 
 
-# ---- values that are not finite -------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("value", [np.nan, -np.inf])
 @pytest.mark.parametrize("where", [(70, 3), 70, slice(None)], ids=["one", "row", "all"])
 @pytest.mark.parametrize("config", [CONFIG, None], ids=["config", "alone"])
@@ -43,10 +40,9 @@ def test_tables_that_are_not_finite(config, where, value):
 def test_position_tables_that_are_not_finite():
     pe = pf.positional_encoding(512, 128)
     pe[200, 7] = np.inf
-    is_wrong(the_finding({"pe": pe}), "values", "200")
-
-
-# ---- frequencies ----------------------------------------------------------------------------------------------------
+    finding = the_finding({"pe": pe})
+    is_wrong(finding, "values", "200")
+    assert finding.first_position == 200
 
 
 def changed(where, value):
@@ -93,23 +89,16 @@ def test_frequencies(name, values, expected, words):
     assert words in finding.says
 
 
-# ---- rows of zeros --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("rows", "verdict", "word"),
-    [
-        ([0], "right", ""),
-        ([0, 1], "right", ""),
-        ([200], "right", "row of zeros: 200"),
-        ([1], "right", "row of zeros: 1"),
-        (slice(500, None), "unknown", "12 rows of zeros: 500, 501, .*the last rows"),
-        ([5, 200, 201], "wrong", "3 rows of zeros: 5, 200, 201"),
-        (slice(1, None, 2), "wrong", "256 rows of zeros: 1, 3, "),
-        (slice(0, 200), "wrong", "200 rows of zeros: 0, 1, "),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("rows", "verdict", "word"), [
+    ([0], "right", ""),
+    ([0, 1], "right", ""),
+    ([200], "right", "row of zeros: 200"),
+    ([1], "right", "row of zeros: 1"),
+    (slice(500, None), "unknown", "12 rows of zeros: 500, 501, .*the last rows"),
+    ([5, 200, 201], "wrong", "3 rows of zeros: 5, 200, 201"),
+    (slice(1, None, 2), "wrong", "256 rows of zeros: 1, 3, "),
+    (slice(0, 200), "wrong", "200 rows of zeros: 0, 1, "),
+], ids=str)  # fmt: skip
 def test_rows_of_zeros(rows, verdict, word):
     pe = pf.positional_encoding(512, 128, start=1)
     pe[rows] = 0
@@ -143,28 +132,21 @@ def test_rows_of_other_tokens_before_the_first_position(count, rng):
     is_wrong(the_finding({"pos_embed": pe}), "values", str(100 - count))
 
 
-# ---- names ----------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", ["sin_cos", "sincos_cache", "attn.sin_cos_cached"])
 def test_order_of_sines_and_cosines_in_names(name):
-    angles = np.arange(512)[:, np.newaxis] * pf.Rotary(128, base=BASE).frequencies
-    sines_first = np.concatenate([np.sin(angles), np.cos(angles)], axis=1).astype(np.float32)
+    cos, sin = pf.Rotary(128, base=BASE).tables(512)
+    sines_first = np.concatenate([sin, cos], axis=1)
     assert the_finding({name: sines_first}).verdict == "right"
-    assert the_finding({name: np.stack([np.sin(angles), np.cos(angles)], -1).astype(np.float32)}).verdict == "right"
+    assert the_finding({name: np.stack([sin, cos], -1)}).verdict == "right"
     is_wrong(the_finding({"cos_sin_cache": sines_first}), "layout")
     is_wrong(the_finding({name: np.roll(sines_first, 64, axis=1)}), "layout")
-
-
-# ---- types ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_table_of_two_types():
     cos, sin = pf.Rotary(128, base=BASE).tables(300)
     halves = [table.astype(np.float16).astype(np.float32) for table in (cos, sin)]
-    for pair in ((halves[0], sin), (cos, halves[1])):
-        assert the_finding(dict(zip(("cos_cached", "sin_cached"), pair, strict=True))).verdict == "unknown"
-    assert the_finding({"cos_cached": halves[0], "sin_cached": halves[1]}).verdict == "right"
+    for pair, verdict in (((halves[0], sin), "unknown"), ((cos, halves[1]), "unknown"), (halves, "right")):
+        assert the_finding({"cos_cached": pair[0], "sin_cached": pair[1]}).verdict == verdict
 
 
 def test_tables_of_integers_are_not_positional():

@@ -57,9 +57,6 @@ def folder_of(path, config, **arrays):
     return str(path)
 
 
-# ---- configs that cannot be read ------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("config", "verdict", "word"), UNREAD.values(), ids=UNREAD)
 def test_configs_that_cannot_be_read(config, verdict, word, tmp_path, capsys):
     """The config has the expected verdict, alone and beside tensors. The verdict of the tensors is "unknown"."""
@@ -84,37 +81,34 @@ def test_configs_that_cannot_be_read(config, verdict, word, tmp_path, capsys):
 
 
 def test_rounded_frequencies_are_wrong_beside_any_config():
-    finding, _ = pf.check({NAME: FREQUENCIES.astype(np.float16)}, config={"model_type": "no_such"}).findings
+    finding, _ = pf.check({NAME: FREQUENCIES.astype(np.float16)}, config=UNREAD["unknown type"][0]).findings
     assert (finding.verdict, finding.fault) == ("wrong", "rounded")
 
 
 def test_a_config_that_says_nothing_of_a_position_table():
     """The config does not change the verdict of a position table. A wrong config has a finding of its own."""
     pe = {"pe": pf.positional_encoding(50, 64)}
-    (finding,) = pf.check(pe, config=UNREAD["bert"][0]).findings
-    assert finding.verdict == "right"
-    report = pf.check(pe, config=UNREAD["two bases"][0])
-    assert [finding.verdict for finding in report.findings] == ["right", "wrong"]
-    assert report.ok is False
+    for name, verdicts, ok in (("bert", ["right"], True), ("two bases", ["right", "wrong"], False)):
+        report = pf.check(pe, config=UNREAD[name][0])
+        assert [finding.verdict for finding in report.findings] == verdicts
+        assert report.ok is ok
 
 
 def test_one_part_that_cannot_be_read():
     text = {**LLAMA, "rope_theta": 1e4}
     vision = {"model_type": "qwen2_vl_vision", "embed_dim": 1280, "num_heads": 16}
     wrong = {"model_type": "llava", "text_config": {**text, "rope_thet": 5e5}, "vision_config": vision}
-    report = pf.check({NAME: FREQUENCIES}, config=wrong)
-    assert [finding.verdict for finding in report.findings] == ["unknown", "wrong"]
-    assert report.findings[1].name == "config['text_config'] (llama)"
     right = {**wrong, "text_config": text}
-    assert [finding.verdict for finding in pf.check({NAME: FREQUENCIES}, config=right).findings] == ["right"]
     # the keys of the text model are now at the top level, where `check` cannot read them: the model_type is unknown
     other = {**text, "model_type": "no_such", "vision_config": vision}
-    report = pf.check({NAME: FREQUENCIES}, config=other)
-    assert [finding.verdict for finding in report.findings] == ["unknown", "unknown"]
-    assert report.findings[1].name == "config (no_such)"
-
-
-# ---- other numbers of frequencies than in the config ----------------------------------------------------------------
+    for config, verdicts, *name in (
+        (right, ["right"]),
+        (wrong, ["unknown", "wrong"], "config['text_config'] (llama)"),
+        (other, ["unknown", "unknown"], "config (no_such)"),
+    ):
+        findings = pf.check({NAME: FREQUENCIES}, config=config).findings
+        assert [finding.verdict for finding in findings] == verdicts
+        assert [finding.name for finding in findings[1:]] == name
 
 
 @pytest.mark.parametrize("head_dim", [64, 256])
@@ -123,9 +117,8 @@ def test_a_head_of_another_width(head_dim):
     for arrays in ({NAME: FREQUENCIES}, {"cos_cached": COS, "sin_cached": SIN}):
         report = pf.check(arrays, config=config)
         (finding,) = report.findings
-        assert finding.verdict == "unknown"
+        assert (finding.verdict, report.ok) == ("unknown", None)
         assert f"{head_dim // 2}" in finding.says
-        assert report.ok is None
 
 
 def test_frequencies_that_were_cut_in_a_folder(tmp_path, capsys):
@@ -136,17 +129,14 @@ def test_frequencies_that_were_cut_in_a_folder(tmp_path, capsys):
     assert "nothing could be compared" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("base", "verdict"), [(1e6, "right"), (1e4, "unknown")])
-def test_tables_of_texts_with_a_config_of_several_axes(base, verdict):
+def test_tables_of_texts_with_a_config_of_several_axes():
     """Text tokens have equal positions on all axes, so their tables can be compared with a config of several axes."""
     scaling = {"type": "mrope", "mrope_section": [16, 24, 24]}
     config = {**LLAMA, "model_type": "qwen2_vl_text", "rope_theta": 1e6, "rope_scaling": scaling}
-    cos, sin = pf.Rotary(128, base=base).tables(100)
-    (finding,) = pf.check({"cos_cached": cos, "sin_cached": sin}, config=config).findings
-    assert finding.verdict == verdict
-
-
-# ---- configs that can be read ---------------------------------------------------------------------------------------
+    for base, verdict in ((1e6, "right"), (1e4, "unknown")):
+        cos, sin = pf.Rotary(128, base=base).tables(100)
+        (finding,) = pf.check({"cos_cached": cos, "sin_cached": sin}, config=config).findings
+        assert finding.verdict == verdict
 
 
 def test_a_config_alone(tmp_path, capsys):
@@ -163,19 +153,19 @@ def test_a_config_alone(tmp_path, capsys):
     assert "AutoModel.from_pretrained(..)" in report._repr_html_()
 
 
-def test_layers_that_differ():
-    config = {**GEMMA, "rope_local_base_freq": 1e4, "rope_scaling": {"rope_type": "linear", "factor": 8.0}}
+GEMMA_LINEAR = {**GEMMA, "rope_local_base_freq": 1e4, "rope_scaling": {"rope_type": "linear", "factor": 8.0}}
+DYNAMIC = {**LLAMA, "max_position_embeddings": 2048, "rope_scaling": {"rope_type": "dynamic", "factor": 2.0}}
+
+
+@pytest.mark.parametrize(("config", "words"), [
+    (GEMMA_LINEAR, "sliding_attention: base 10000, 128 pairs"),
+    (GEMMA_LINEAR, "full_attention: base 1e+06 with linear scaling of factor 8, 128 pairs"),
+    (DYNAMIC, "2048 tokens: "),
+    (DYNAMIC, "2049 tokens: "),
+], ids=str)  # fmt: skip
+def test_layers_and_lengths_that_differ(config, words):
     (finding,) = pf.check(config).findings
-    assert "sliding_attention: base 10000, 128 pairs" in finding.says
-    assert "full_attention: base 1e+06 with linear scaling of factor 8, 128 pairs" in finding.says
-
-
-def test_lengths_that_differ():
-    scaling = {"rope_type": "dynamic", "factor": 2.0}
-    (finding,) = pf.check({**LLAMA, "max_position_embeddings": 2048, "rope_scaling": scaling}).findings
-    assert finding.verdict == "right"
-    assert "2048 tokens: " in finding.says
-    assert "2049 tokens: " in finding.says
+    assert (finding.verdict, words in finding.says) == ("right", True)
 
 
 def test_a_right_config_with_learned_positions(tmp_path, seed):
@@ -193,19 +183,12 @@ def test_every_key_of_the_longest_position(key):
     assert parts_of({**LLAMA, key: 4096}).length == 4096
 
 
-# ---- configs of many layers -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "more",
-    [
-        {"layer_types": [f"kind {i}" for i in range(MOST_KINDS + 1)], "num_hidden_layers": MOST_KINDS + 1},
-        {"layer_types": [f"kind {i}" for i in range(99_999)], "num_hidden_layers": 99_999},
-        {f"{i}_config": LLAMA for i in range(64)},
-        {f"key {i}": i for i in range(4096)},
-    ],
-    ids=["one kind too many", "as many kinds as layers", "parts", "keys"],
-)
+@pytest.mark.parametrize("more", [
+    {"layer_types": [f"kind {i}" for i in range(MOST_KINDS + 1)], "num_hidden_layers": MOST_KINDS + 1},
+    {"layer_types": [f"kind {i}" for i in range(99_999)], "num_hidden_layers": 99_999},
+    {f"{i}_config": LLAMA for i in range(64)},
+    {f"key {i}": i for i in range(4096)},
+], ids=["one kind too many", "as many kinds as layers", "parts", "keys"])  # fmt: skip
 def test_configs_larger_than_any_model_has(more):
     report = pf.check({NAME: FREQUENCIES}, config={**GEMMA, **more})
     assert [finding.verdict for finding in report.findings] == ["unknown", "unknown"]

@@ -9,6 +9,7 @@ import copy
 import functools
 import math
 import random
+import re
 
 import numpy as np
 import pytest
@@ -46,25 +47,9 @@ class Adds(nn.Module):
         return self.dropout(self.x_scale * x + self.scale * pe)
 
 
-class AddsAndReturns(Adds):
-    """A module of WeNet, which returns the sum and the rows."""
-
-    def forward(self, x):
-        return super().forward(x), self.pe[:, : x.size(1)]
-
-
-class Returns(Adds):
-    """The module of Informer, which returns only the rows and ignores the values of x."""
-
-    def forward(self, x):
-        return self.pe[:, self.skip : x.size(1) + self.skip]
-
-
-class Looks(Adds):
-    """A module that looks up positions in its table."""
-
-    def forward(self, position_ids):
-        return self.pe[0][position_ids]
+def variant(forward, base=Adds):
+    """Return a subclass of a module with another forward function."""
+    return type(f"{base.__name__}Variant", (base,), {"forward": forward})
 
 
 class AddsWithoutTable(nn.Module):
@@ -76,13 +61,6 @@ class AddsWithoutTable(nn.Module):
 
     def forward(self, x):
         return x + table(x.size(1), 2 * self.half)
-
-
-class Channels(Adds):
-    """A module of speech models, with channels before tokens."""
-
-    def forward(self, x):
-        return x + self.pe[0, : x.size(2)].T
 
 
 class ScaledPositions(Adds):
@@ -132,14 +110,6 @@ class Tables(Frequencies):
         return both.cos().to(x.dtype), both.sin().to(x.dtype)
 
 
-class RowsOfFrequencies(Frequencies):
-    """A module of Transformer-XL, which returns rows, although its buffer is called inv_freq, as in RoPE modules."""
-
-    def forward(self, pos_seq, bsz=None):
-        angles = torch.outer(pos_seq.float(), self.inv_freq)
-        return torch.cat([angles.sin(), angles.cos()], dim=-1)[:, None, :]
-
-
 class Cached(Frequencies):
     """A module of early GPT-NeoX code, which computes longer tables when it needs them."""
 
@@ -174,11 +144,13 @@ class Rotates(Frequencies):
         return torch.cat((a * cos - b * sin, b * cos + a * sin), -1)
 
 
-class RotatesBoth(Rotates):
-    """A rotation of queries and keys."""
+def rows_of_frequencies(self, pos_seq, bsz=None):
+    angles = torch.outer(pos_seq.float(), self.inv_freq)
+    return torch.cat([angles.sin(), angles.cos()], dim=-1)[:, None, :]
 
-    def forward(self, q, k):
-        return super().forward(q), super().forward(k)
+
+# the module of Informer, which returns only the rows and ignores the values of x
+Returns = variant(lambda self, x: self.pe[:, self.skip : x.size(1) + self.skip])
 
 
 class Complex(nn.Module):
@@ -200,8 +172,22 @@ def of_code(model, report):
     return [finding for finding in report.findings if finding.name not in tensors]
 
 
+def state_of(model):
+    """Return copies of a model's attributes, buffers and parameters, and the counts of changes of the latter."""
+    attributes = {
+        key: value for key, value in vars(model).items() if not re.search("hooks|_buffers|_parameters|_modules", key)
+    }
+    tensors = {**dict(model.named_buffers()), **dict(model.named_parameters())}
+    versions = [tensor._version for tensor in tensors.values()]
+    return copy.deepcopy({**attributes, **tensors, "versions": versions})
+
+
 def computed(model, *arguments):
     return of_code(model, pf.check(model, *arguments))
+
+
+def judged(model, *arguments):
+    return [(finding.verdict, finding.fault) for finding in computed(model, *arguments)]
 
 
 INTERLEAVED = pf.Rotary(64, layout="interleaved")
@@ -213,33 +199,31 @@ RIGHT = {
     "adds, x scaled": (functools.partial(Adds, x_scale=8.0), pf.sinusoidal(64), False),
     "adds, wide": (functools.partial(Adds, 512, 5000), pf.sinusoidal(512), False),
     "adds, not persistent": (functools.partial(Adds, persistent=False), pf.sinusoidal(64), False),
-    "adds and returns": (AddsAndReturns, pf.sinusoidal(64), False),
+    # a module of WeNet, which returns the sum and the rows
+    "adds and returns": (variant(lambda self, x: (Adds.forward(self, x), self.pe[:, : x.size(1)])), pf.sinusoidal(64), False),
     "returns": (Returns, pf.sinusoidal(64), False),
-    "looks": (Looks, pf.sinusoidal(64), False),
+    "looks": (variant(lambda self, position_ids: self.pe[0][position_ids]), pf.sinusoidal(64), False),
     "adds, without a table": (AddsWithoutTable, pf.sinusoidal(46), True),
-    "channels": (Channels, pf.sinusoidal(64), False),
+    # a module of speech models, with channels before tokens
+    "channels": (variant(lambda self, x: x + self.pe[0, : x.size(2)].T), pf.sinusoidal(64), False),
     "scaled": (ScaledPositions, pf.sinusoidal(64), False),
     "timestep": (Timestep, "ddpm", True),
     "timestep, shift 0": (functools.partial(Timestep, below=32), "transformer_xl", False),
     "tables": (Tables, pf.Rotary(64), True),
     "tables, other base": (functools.partial(Tables, base=5e5), pf.Rotary(64, base=5e5), False),
     "cached": (Cached, pf.Rotary(64), False),
-    "rows of frequencies": (RowsOfFrequencies, "transformer_xl", False),
+    # a module of Transformer-XL, which returns rows, although its buffer is called inv_freq, as in modules with RoPE
+    "rows of frequencies": (variant(rows_of_frequencies, Frequencies), "transformer_xl", False),
     "rotates": (Rotates, INTERLEAVED, True),
     "rotates, heads first": (functools.partial(Rotates, heads_first=True), INTERLEAVED, False),
     "rotates, half": (functools.partial(Rotates, layout="half"), pf.Rotary(64), False),
     "complex": (Complex, INTERLEAVED, False),
 }
 # fmt: on
+CASES = [pytest.param(*each[:2], marks=() if each[2] else pytest.mark.slow, id=name) for name, each in RIGHT.items()]
 
 
-@pytest.mark.parametrize(
-    ("make", "expected"),
-    [
-        pytest.param(make, expected, marks=() if quick else pytest.mark.slow, id=name)
-        for name, (make, expected, quick) in RIGHT.items()
-    ],
-)
+@pytest.mark.parametrize(("make", "expected"), CASES)
 def test_right_modules(make, expected):
     """Correct modules are right, alone and compared with the expected encoding. `check` does not change a module."""
     model = make().train()
@@ -248,8 +232,7 @@ def test_right_modules(make, expected):
     model.register_forward_pre_hook(lambda *_: model.calls.append(1))
     for parameter in model.parameters():
         parameter.grad = torch.ones_like(parameter)
-    before = copy.deepcopy({key: value for key, value in vars(model).items() if "hooks" not in key})
-    versions = [tensor._version for tensor in (*model.buffers(), *model.parameters())]
+    before = state_of(model)
     torch.manual_seed(3)
     np.random.seed(4)
     random.seed(5)
@@ -261,18 +244,11 @@ def test_right_modules(make, expected):
     assert torch.equal(torch.get_rng_state(), states[0])
     np.testing.assert_array_equal(np.random.get_state()[1], states[1])
     assert random.getstate() == states[2]
-    assert model.training
-    assert model.calls == []
-    assert [tensor._version for tensor in (*model.buffers(), *model.parameters())] == versions
-    after = {key: value for key, value in vars(model).items() if "hooks" not in key}
-    assert after.keys() == before.keys()
+    # the state includes `training` and `calls`
+    after = state_of(model)
+    assert list(after) == list(before)
     for key, value in after.items():
-        if isinstance(value, torch.Tensor):
-            assert torch.equal(value, before[key])
-        elif key not in ("_buffers", "_parameters", "_modules"):
-            assert value == before[key], key
-    assert list(model._buffers) == list(before["_buffers"])
-    assert all(torch.equal(value, before["_buffers"][key]) for key, value in model._buffers.items())
+        assert torch.equal(value, before[key]) if isinstance(value, torch.Tensor) else value == before[key], key
 
 
 @pytest.mark.slow
@@ -310,46 +286,38 @@ FAULTS = {
 @pytest.mark.parametrize(("make", "expected", "fault", "found_alone"), FAULTS.values(), ids=FAULTS)
 def test_faults_of_modules(make, expected, fault, found_alone):
     model = make()
-    assert [(finding.verdict, finding.fault) for finding in computed(model, expected)] == [("wrong", fault)]
+    assert judged(model, expected) == [("wrong", fault)]
     if found_alone:
         # the buffers are right, but the values that the module computes disagree with them
         report = pf.check(model)
         stored = [finding for finding in report.findings if "computed" not in finding.is_ and finding.name != "alpha"]
         assert {finding.verdict for finding in stored} == {"right"}, report
-        assert [(finding.verdict, finding.fault) for finding in of_code(model, report)] == [("wrong", fault)], report
+        assert judged(model) == [("wrong", fault)], report
 
 
 def test_modules_of_a_model():
-    class Model(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.embedding = nn.Embedding(99, 64)
-            self.positions = Adds(skip=1)
-            self.layers = nn.ModuleList(nn.Linear(64, 64) for _ in range(2))
-            self.rotary = Tables(32)
-
-    report = pf.check(Model())
-    verdicts = {finding.name: finding.verdict for finding in report.findings}
+    layers = nn.ModuleList(nn.Linear(64, 64) for _ in range(2))
+    parts = {"embedding": nn.Embedding(99, 64), "positions": Adds(skip=1), "layers": layers, "rotary": Tables(32)}
+    model = nn.ModuleDict(parts)
+    verdicts = {finding.name: finding.verdict for finding in pf.check(model).findings}
     assert verdicts == {"positions.pe": "right", "rotary.inv_freq": "right", "positions": "wrong", "rotary": "right"}
     # an expected Encoding is not compared with a rotary module, which keeps its verdict
-    verdicts = {finding.name: finding.verdict for finding in pf.check(Model(), pf.sinusoidal(32)).findings}
+    verdicts = {finding.name: finding.verdict for finding in pf.check(model, pf.sinusoidal(32)).findings}
     assert verdicts["rotary"] == "right"
+    # nor is a preset compared with modules of the other kind
+    model = nn.ModuleDict({"positions": Adds(skip=1), "rotary": Tables(128)})
+    for name in ("llama", "annotated_transformer", "gptj"):
+        verdicts = {finding.name: finding.verdict for finding in pf.check(model, name).findings}
+        wrong = {part for part, verdict in verdicts.items() if verdict == "wrong"}
+        assert wrong - {"rotary"} == {"positions"}, name
+        assert name != "llama" or verdicts["rotary"] == "right"
 
 
 def test_an_encoding_of_another_width_is_expected_of_one_of_several_modules():
     model = nn.ModuleDict({"one": Adds(), "other": Adds(32)})
     findings = {finding.name: finding for finding in pf.check(model, pf.sinusoidal(64)).findings}
     assert (findings["one"].verdict, findings["other"].verdict, findings["other"].fault) == ("right", "unknown", None)
-    (finding,) = computed(Adds(32), pf.sinusoidal(64))
-    assert (finding.verdict, finding.fault) == ("wrong", "shape")
-
-
-def test_presets_are_compared_with_modules_of_their_kind():
-    model = nn.ModuleDict({"positions": Adds(skip=1), "rotary": Tables(128)})
-    for name in ("llama", "annotated_transformer", "gptj"):
-        wrong = {finding.name for finding in pf.check(model, name).findings if finding.verdict == "wrong"}
-        assert wrong - {"rotary"} == {"positions"}, name
-    assert {finding.name: finding.verdict for finding in pf.check(model, "llama").findings}["rotary"] == "right"
+    assert judged(Adds(32), pf.sinusoidal(64)) == [("wrong", "shape")]
 
 
 def test_a_config_says_what_a_module_must_compute():
@@ -359,34 +327,23 @@ def test_a_config_says_what_a_module_must_compute():
     assert {finding.fault for finding in computed(Tables(), config)} == {"base"}
 
 
-SIZES = {"vocab_size": 99, "hidden_size": 64, "intermediate_size": 64, "num_attention_heads": 4, "num_hidden_layers": 1}
-
-
 @pytest.mark.slow
 def test_models_of_transformers_have_the_check_of_transformers():
     transformers = optional("transformers")
-    model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**SIZES))
+    sizes = {"vocab_size": 99, "hidden_size": 64, "intermediate_size": 64, "num_attention_heads": 4}
+    config = transformers.LlamaConfig(**sizes, num_hidden_layers=1)
+    model = transformers.LlamaForCausalLM(config)
     from posenc_fast.transformers import check
 
     assert pf.check(model) == check(model)
     assert {finding.verdict for finding in pf.check(model).findings} == {"right"}
-    assert "rounded" in {finding.fault for finding in pf.check(model.to(torch.bfloat16)).findings}
-
-
-@pytest.mark.slow
-def test_modules_next_to_a_model_of_transformers():
-    transformers = optional("transformers")
-
-    class Model(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.positions = Adds(skip=1)
-            self.decoder = transformers.LlamaModel(transformers.LlamaConfig(**SIZES))
-
-    verdicts = {finding.name: finding.verdict for finding in pf.check(Model()).findings}
+    # modules next to a model of transformers are checked too
+    both = nn.ModuleDict({"positions": Adds(skip=1), "decoder": model.model})
+    verdicts = {finding.name: finding.verdict for finding in pf.check(both).findings}
     assert verdicts.pop("positions") == "wrong"
     assert verdicts.pop("decoder.rotary_emb") == "right"
     assert set(verdicts.values()) == {"right"}
+    assert "rounded" in {finding.fault for finding in pf.check(model.to(torch.bfloat16)).findings}
 
 
 # ---- programs of other projects -------------------------------------------------------------------------------------
@@ -401,7 +358,7 @@ def test_timesteps_of_diffusers(d, flip, shift):
     expected = pf.presets.diffusers_timesteps(d, flip_sin_to_cos=flip, downscale_freq_shift=shift)
     assert_right(Timesteps(d, flip, shift), expected)
     assert_right(Timesteps(d, flip, shift))
-    assert [finding.verdict for finding in computed(Timesteps(d, not flip, shift), expected)] == ["wrong"]
+    assert judged(Timesteps(d, not flip, shift), expected)[0][0] == "wrong"
     assert_right(SinusoidalPositionalEmbedding(d, 300), pf.sinusoidal(d))
 
 
@@ -413,9 +370,9 @@ def test_rotary_of_torchtune():
     assert_right(theirs)
     assert_right(theirs, expected)
     assert_right(theirs, {"model_type": "gptj", "n_embd": 4 * dim, "n_head": 4, "rotary_dim": dim})
-    assert [finding.fault for finding in computed(theirs, pf.Rotary(dim))] == ["layout"]
+    assert judged(theirs, pf.Rotary(dim)) == [("wrong", "layout")]
     # tables in 16 bits are right if they were rounded only once
-    assert [finding.verdict for finding in computed(theirs.to(torch.bfloat16), expected)] == ["right"]
+    assert judged(theirs.to(torch.bfloat16), expected) == [("right", None)]
 
 
 @pytest.mark.slow
@@ -456,37 +413,34 @@ class PositionalEncoder(Adds):
         return self.layer(x + self.pe[:, : x.size(1)])
 
 
-class NotFinite(Adds):
-    def forward(self, x):
-        assert x.size(-1) == 64
-        return torch.full((x.size(1), 6), math.nan)
+def not_finite(self, x):
+    assert x.size(-1) == 64
+    return torch.full((x.size(1), 6), math.nan)
 
 
-class AnyShape(Adds):
-    def forward(self, x):
-        assert x.size(-1) == 64
-        return x[:, 1:] if x.any() else x + 1
+def any_shape(self, x):
+    assert x.size(-1) == 64
+    return x[:, 1:] if x.any() else x + 1
 
 
-class RandomPositions(Adds):
-    def forward(self, x):
-        return x + torch.nn.functional.dropout(self.pe[:, : x.size(1)], 0.5)
+def rows(self, x):
+    return self.pe[:, : x.size(1)]
 
 
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [
-        (Learned, "no known encoding"),
-        (PositionalRaises, "RuntimeError: not"),
-        (PositionalEncoder, "has weights"),
-        (RandomPositions, ""),
-        (NotFinite, "no value of the result is finite"),
-        (AnyShape, "the shape of the result depends on the values of x"),
-        # rows that begin at position 1 may be intended
-        (functools.partial(Adds, first=1), "pass expected"),
-    ],
-    ids=str,
-)
+# fmt: off
+UNKNOWN = {
+    "learned": (Learned, "no known encoding"),
+    "raises": (PositionalRaises, "RuntimeError: not"),
+    "has weights": (PositionalEncoder, "has weights"),
+    "random positions": (variant(lambda self, x: x + nn.functional.dropout(rows(self, x), 0.5)), ""),
+    "not finite": (variant(not_finite), "no value of the result is finite"),
+    "any shape": (variant(any_shape), "the shape of the result depends on the values of x"),
+    "may be intended": (functools.partial(Adds, first=1), "pass expected"),
+}
+# fmt: on
+
+
+@pytest.mark.parametrize(("make", "words"), UNKNOWN.values(), ids=UNKNOWN)
 def test_unknown_modules(make, words):
     (finding,) = computed(make())
     assert (finding.verdict, finding.fault) == ("unknown", None)
@@ -494,31 +448,19 @@ def test_unknown_modules(make, words):
     assert "\n" not in finding.says
 
 
-class ReversesRowsWithoutBatch(Adds):
-    """A module that reverses the rows for an x without a batch axis, if ``reverses`` is true."""
-
-    def __init__(self, reverses):
-        super().__init__()
-        self.reverses = reverses
-
-    def forward(self, x):
-        rows = self.pe[0, : x.size(-2)]
-        return x + (rows.flip(0) if self.reverses and x.ndim == 2 else rows)
-
-
-@pytest.mark.parametrize("reverses", [False, True])
-def test_modules_without_a_batch_axis(reverses):
-    (finding,) = computed(ReversesRowsWithoutBatch(reverses))
-    assert finding.verdict == "right"
-    assert ("x without a batch axis gets different rows" in finding.says) == reverses
+def test_modules_without_a_batch_axis():
+    reversed_rows = variant(lambda self, x: x + (rows(self, x[None])[0].flip(0) if x.ndim == 2 else rows(self, x)))
+    for make, words in ((Adds, False), (reversed_rows, True)):
+        (finding,) = computed(make())
+        assert finding.verdict == "right"
+        assert ("x without a batch axis gets different rows" in finding.says) == words
 
 
 def test_the_call_of_a_module_is_named():
-    for model, call in (
-        (Rotates(), "forward(x (batch, n, heads, d))"),
-        (RotatesBoth(), "forward(x (batch, n, heads, d), x)"),
-    ):
-        (finding,) = computed(model)
+    # a rotation of queries and keys
+    both = variant(lambda self, q, k: (Rotates.forward(self, q), Rotates.forward(self, k)), Rotates)
+    for make, call in ((Rotates, "forward(x (batch, n, heads, d))"), (both, "forward(x (batch, n, heads, d), x)")):
+        (finding,) = computed(make())
         assert (finding.verdict, f"called as {call};" in finding.says) == ("right", True), finding.says
 
 
@@ -534,4 +476,4 @@ def test_modules_on_meta_or_without_copies():
 def test_rows_that_are_not_finite_are_wrong():
     model = Adds()
     model.pe[:, 20] = math.nan
-    assert [(finding.verdict, finding.fault) for finding in computed(model, pf.sinusoidal(64))] == [("wrong", "values")]
+    assert judged(model, pf.sinusoidal(64)) == [("wrong", "values")]

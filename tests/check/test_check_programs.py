@@ -14,19 +14,17 @@ torch = optional("torch")
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("file", ["timesfm/torch/transformer.py", "timesfm3/torch/transformer.py"], ids=["2.5", "3"])
-def test_timesfm(file):
-    module = program("timesfm", file).RotaryPositionalEmbedding(80)
+@pytest.mark.parametrize(("distribution", "file", "name", "dim"), [
+    ("timesfm", "timesfm/torch/transformer.py", "RotaryPositionalEmbedding", 80),
+    ("timesfm", "timesfm3/torch/transformer.py", "RotaryPositionalEmbedding", 80),
+    ("esm", "esm/layers/rotary.py", "RotaryEmbedding", 64),
+])  # fmt: skip
+def test_timesfm_and_esmc(distribution, file, name, dim):
+    module = getattr(program(distribution, file), name)(dim)
     assert_right(module)
-    assert_right(module, pf.Rotary(80))
+    assert_right(module, pf.Rotary(dim))
     with pytest.raises(AssertionError, match="base"):
-        assert_right(module, pf.Rotary(80, base=5e5))
-
-
-def test_esmc():
-    module = program("esm", "esm/layers/rotary.py").RotaryEmbedding(64)
-    assert_right(module)
-    assert_right(module, pf.Rotary(64))
+        assert_right(module, pf.Rotary(dim, base=5e5))
 
 
 @pytest.mark.parametrize(("dim", "theta"), [(64, 1e4), (128, 5e5)])
@@ -73,13 +71,13 @@ def test_functions_of_diffusers(d):
 
 
 def test_functions_of_transformers():
-    d = 64
-    gptj = optional("transformers.models.gptj.modeling_gptj")
-    assert_right(lambda n: gptj.create_sinusoidal_positions(n, d), "transformer_xl")
-    whisper = optional("transformers.models.whisper.modeling_whisper")
-    assert_right(lambda n: whisper.sinusoids(n, d), "whisper")
-    m2m = optional("transformers.models.m2m_100.modeling_m2m_100").M2M100SinusoidalPositionalEmbedding
-    assert_right(lambda n: m2m.get_embedding(n, d), pf.presets.fairseq(d))
+    gptj, whisper, m2m = (
+        optional(f"transformers.models.{name}.modeling_{name}") for name in ("gptj", "whisper", "m2m_100")
+    )
+    assert_right(lambda n: gptj.create_sinusoidal_positions(n, 64), "transformer_xl")
+    assert_right(lambda n: whisper.sinusoids(n, 64), "whisper")
+    embedding = m2m.M2M100SinusoidalPositionalEmbedding
+    assert_right(lambda n: embedding.get_embedding(n, 64), pf.presets.fairseq(64))
 
 
 def test_segment_anything():

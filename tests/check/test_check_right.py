@@ -47,17 +47,15 @@ def float32_frequencies(rotary):
     return np.float32(1) / np.float32(rotary.base) ** exponents
 
 
-# ---- frequencies ----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
-def test_frequencies_of_a_config(name, dtype):
-    expected = parts_of(CONFIGS[name])
-    assert expected.rotaries
-    for rotary in expected.rotaries:
-        tensor = rotary.frequencies.astype(dtype)
-        (finding,) = pf.check({"model.layers.0.self_attn.rotary_emb.inv_freq": tensor}, config=CONFIGS[name]).findings
+def test_frequencies_of_a_config(config, dtype):
+    tensors = [rotary.frequencies.astype(dtype) for rotary in parts_of(config).rotaries]
+    findings = pf.check(
+        {f"model.layers.{i}.inv_freq": tensor for i, tensor in enumerate(tensors)}, config=config
+    ).findings
+    assert len(findings) == len(tensors) > 0
+    for finding in findings:
         assert (finding.verdict, finding.fault) == ("right", None), finding
         assert finding.largest_error < 1e-7
 
@@ -73,22 +71,11 @@ def test_frequencies_in_float32_arithmetic(base, dim):
         assert 0 <= finding.radians < 1e-3
 
 
-def test_layers_of_several_kinds_each_fit():
-    config = CONFIGS["gemma3"]
-    arrays = {
-        f"model.rotary_emb{kind}.inv_freq": rotary.frequencies.astype(np.float32)
-        for kind, rotary in zip(("", "_local"), parts_of(config).rotaries, strict=True)
-    }
-    assert [finding.verdict for finding in pf.check(arrays, config=config).findings] == ["right", "right"]
-
-
 def test_towers_without_a_config_are_not_compared_with_the_text_config():
     vision = float32_frequencies(pf.Rotary(128))
-    config = CONFIGS["llama"]
-    (finding,) = pf.check({"vision_tower.rotary_emb.inv_freq": vision}, config=config).findings
-    assert finding.verdict == "right"
-    (finding,) = pf.check({"model.rotary_emb.inv_freq": vision}, config=config).findings
-    assert finding.verdict == "wrong"
+    for name, verdict in (("vision_tower", "right"), ("model", "wrong")):
+        (finding,) = pf.check({f"{name}.rotary_emb.inv_freq": vision}, config=CONFIGS["llama"]).findings
+        assert finding.verdict == verdict
 
 
 def test_powers_of_two_in_16_bits_are_right():
@@ -97,14 +84,11 @@ def test_powers_of_two_in_16_bits_are_right():
         assert judge_frequencies("freqs", 2.0 ** np.arange(10).astype(dtype)).verdict == "right"
 
 
-@pytest.mark.parametrize(
-    ("denominator", "kind"),
-    [(160, "rotary frequencies"), (159.5, "rotary frequencies"), (159, "timestep frequencies")],
-)
+@pytest.mark.parametrize(("denominator", "kind"), [(160, "rotary"), (159.5, "rotary"), (159, "timestep")])
 def test_denominators_of_exponents(denominator, kind):
     values = np.exp(-np.log(1e4) * np.arange(160) / denominator).astype(np.float32)
     finding = judge_frequencies("time_proj.freqs", values)
-    assert (finding.verdict, finding.is_) == ("right", kind)
+    assert (finding.verdict, finding.is_) == ("right", f"{kind} frequencies")
     assert "powers of base 10000" in finding.says
     assert finding.largest_error < 1e-7
 
@@ -135,9 +119,6 @@ def test_every_class_of_transformers():
             assert finding.verdict != "wrong", (model, finding)
             judged += finding.verdict == "right"
     assert judged >= 700
-
-
-# ---- tables ---------------------------------------------------------------------------------------------------------
 
 
 @every_type
@@ -173,15 +154,10 @@ def test_positions_that_are_not_consecutive():
 
 
 # keys: presets whose arguments are weights. Values: shapes of the weights.
-LEARNED = {
-    "geoclip": (32, 2),
-    "k_diffusion_fourier": (32,),
-    "lightglue": (16, 2),
-    "mochi": (3, 2, 16),
-    "mp_fourier": (32,),
-    "score_sde_fourier": (32,),
-    "tancik": (32, 2),
-}
+# fmt: off
+LEARNED = {"geoclip": (32, 2), "k_diffusion_fourier": (32,), "lightglue": (16, 2), "mochi": (3, 2, 16),
+           "mp_fourier": (32,), "score_sde_fourier": (32,), "tancik": (32, 2)}
+# fmt: on
 WIDTHS = {"monai": 66, "tensor2tensor_nd": 64}
 
 
@@ -209,31 +185,27 @@ def table_of(encoding, dtype, precision):
 
 def check_preset(name, dtype, precision):
     encoding = encoding_of(name)
-    findings = []
     if isinstance(encoding, pf.Rotary):
-        positions = np.stack(np.unravel_index(np.arange(64), (4, 4, 2, 2)), axis=1)[:, : encoding.ndim]
-        cos, sin = encoding.tables(positions if encoding.ndim > 1 else 64, dtype=dtype, precision=precision)
-        where = positions if encoding.ndim > 1 else None
-        findings += [judge_rotary_tables(name, cos, sin, where, rotaries) for rotaries in ([], [encoding])]
+        cells = np.stack(np.unravel_index(np.arange(64), (4, 4, 2, 2)), axis=1)[:, : encoding.ndim]
+        cos, sin = encoding.tables(cells if encoding.ndim > 1 else 64, dtype=dtype, precision=precision)
+        where = cells if encoding.ndim > 1 else None
+        findings = [judge_rotary_tables(name, cos, sin, where, rotaries) for rotaries in ([], [encoding])]
         expected = ["unknown" if name in LEARNED else "right", "right"]
         assert [finding.verdict for finding in findings] == expected, name
         if dtype in (np.float32, np.float64):
             frequencies = encoding.frequencies.astype(dtype)
             findings += [judge_frequencies(name, frequencies, rotaries) for rotaries in ([], [encoding])]
     else:
-        findings.append(judge_table(name, table_of(encoding, dtype, precision)))
+        findings = [judge_table(name, table_of(encoding, dtype, precision))]
         if precision == "exact" and encoding.ndim == 1 and FACTS[name].by_width:
             assert findings[0].verdict == "right", findings[0]
     assert all(finding.verdict != "wrong" for finding in findings), findings
 
 
-@pytest.mark.parametrize(
-    ("i", "name"),
-    [
-        pytest.param(i, name, marks=() if i % 16 == 1 else pytest.mark.slow, id=name)
-        for i, name in enumerate(presets.names())
-    ],
-)
+NAMES = [pytest.param(i, n, marks=() if i % 16 == 1 else pytest.mark.slow, id=n) for i, n in enumerate(presets.names())]
+
+
+@pytest.mark.parametrize(("i", "name"), NAMES)
 def test_every_preset(i, name):
     # every second preset is stored in float64 and float16, the others in float32 and bfloat16
     for dtype in list(DTYPES.values())[i % 2 :: 2]:
@@ -258,7 +230,5 @@ def test_padding_and_classes_are_zero_rows():
 
 
 def test_values_of_16_bits_stored_in_more_are_right():
-    table = pf.sinusoidal(64).table(300, dtype=np.float16).astype(np.float32)
-    finding = judge_table("pe", table)
-    assert finding.verdict == "right"
-    assert "float16" in finding.says
+    finding = judge_table("pe", pf.sinusoidal(64).table(300, dtype=np.float16).astype(np.float32))
+    assert (finding.verdict, "float16" in finding.says) == ("right", True)

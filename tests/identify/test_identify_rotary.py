@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
-from posenc_fast._models.identify import rotary as _identify_rotary
-from posenc_fast._models.identify import rotations as _rotations
+from posenc_fast._models.identify.rotary import _defaults
+from posenc_fast._models.identify.rotations import _bases
 from posenc_fast.presets import positions
 from posenc_fast.presets._registry import FACTS
 from support.errors import raises, wrong_calls
@@ -20,7 +20,7 @@ from support.own_code import LLAMA3, YARN
 DTYPES = ["float32", "bfloat16"]
 # presets whose frequencies come from a checkpoint
 LEARNED = {"lightglue", "mochi"}
-PRESETS = {f"{name} {i}": (name, rotary) for i, (name, rotary) in enumerate(_identify_rotary._defaults())}
+PRESETS = {f"{name} {i}": (name, rotary) for i, (name, rotary) in enumerate(_defaults())}
 
 
 def number_type(dtype):
@@ -44,36 +44,21 @@ def test_all_presets_are_tried():
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_tables_of_presets(preset, rng):
+def test_tables_and_vectors_of_presets(preset, rng):
     name, rotary = PRESETS[preset]
-    where = sixteen(name, rotary, rng)
+    where, vectors = sixteen(name, rotary, rng), rng.normal(size=(2, 16, rotary.head_dim))
     exact = rotary.tables(where, dtype=np.float64)
     for dtype in DTYPES:
         cos, sin = rotary.tables(where, dtype=number_type(dtype))
         found = pf.identify_rotary(cos=cos, sin=sin, positions=where)
-        assert name in found.presets, dtype
-        assert found.rotary_dim == rotary.rotary_dim, dtype
+        assert (name in found.presets, found.rotary_dim) == (True, rotary.rotary_dim), dtype
         # the identified Rotary has the same tables
         identified = found.rotary.tables(where, dtype=np.float64)
         np.testing.assert_allclose(identified, exact, rtol=0, atol=1e-6, err_msg=dtype)
-
-
-@pytest.mark.parametrize("head", [64, 256])
-def test_presets_of_other_widths(head):
-    found = pf.identify_rotary(frequencies=pf.presets.llama3(head_dim=head).frequencies)
-    assert (found.presets, found.rotary) == (("llama3",), pf.presets.llama3(head_dim=head))
-
-
-@pytest.mark.parametrize("preset", PRESETS)
-def test_vectors_of_presets(preset, rng):
-    name, rotary = PRESETS[preset]
-    where, vectors = sixteen(name, rotary, rng), rng.normal(size=(2, 16, rotary.head_dim))
-    for dtype in DTYPES:
         x = vectors.astype(number_type(dtype))
         found = pf.identify_rotary(x=x, turned=rotary.apply(x, positions=where), positions=where)
-        assert name in found.presets, dtype
-        assert (found.layout, found.rotary.head_dim) == (rotary.layout, rotary.head_dim), dtype
-        assert found.rotary.layout == rotary.layout, dtype
+        assert (name in found.presets, found.layout) == (True, rotary.layout), dtype
+        assert (found.rotary.head_dim, found.rotary.layout) == (rotary.head_dim, rotary.layout), dtype
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -88,22 +73,24 @@ def test_frequencies_of_presets(preset):
 
 
 COS, SIN = pf.Rotary(64).tables(16)
+TWICE = np.tile(COS, 2), np.tile(SIN, 2)
+REPEATED = np.repeat(COS, 2, -1), np.repeat(SIN, 2, -1)
+# keys: names of shapes. Values: (cosines, sines, layout that the shape determines)
 SHAPES = {
-    "columns of pairs": ((COS, SIN), None),
-    "halves": ((np.tile(COS, 2), np.tile(SIN, 2)), "half"),
-    "side by side": ((np.repeat(COS, 2, -1), np.repeat(SIN, 2, -1)), "interleaved"),
-    "batch": ((np.tile(COS, (3, 1, 2)), np.tile(SIN, (3, 1, 2))), "half"),
-    "an axis of heads": ((np.repeat(COS, 2, -1)[None, :, None], np.repeat(SIN, 2, -1)[None, :, None]), "interleaved"),
-    "tokens first": ((np.tile(COS, 2)[:, None, None], np.tile(SIN, 2)[:, None, None]), "half"),
-    "complex": ((COS + 1j * SIN, None), None),
-    "complex batch": (((COS + 1j * SIN)[None, :, None], None), None),
-    "matrices": ((np.stack([COS, -SIN, SIN, COS], -1).reshape(1, 16, 1, 32, 2, 2), None), None),
+    "columns of pairs": (COS, SIN, None),
+    "halves": (*TWICE, "half"),
+    "side by side": (*REPEATED, "interleaved"),
+    "batch": (np.tile(COS, (3, 1, 2)), np.tile(SIN, (3, 1, 2)), "half"),
+    "an axis of heads": (*(table[None, :, None] for table in REPEATED), "interleaved"),
+    "tokens first": (*(table[:, None, None] for table in TWICE), "half"),
+    "complex": (COS + 1j * SIN, None, None),
+    "complex batch": ((COS + 1j * SIN)[None, :, None], None, None),
+    "matrices": (np.stack([COS, -SIN, SIN, COS], -1).reshape(1, 16, 1, 32, 2, 2), None, None),
 }
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-def test_shapes_of_tables(shape):
-    (cos, sin), layout = SHAPES[shape]
+@pytest.mark.parametrize(("cos", "sin", "layout"), SHAPES.values(), ids=SHAPES)
+def test_shapes_of_tables(cos, sin, layout):
     found = pf.identify_rotary(cos=cos, sin=sin)
     assert "llama" in found.presets
     assert (found.layout, found.base, found.rotary_dim, found.direction) == (layout, 10000.0, 64, 1)
@@ -121,9 +108,8 @@ def test_padding_is_left_out(rng):
     x = rng.normal(size=(2, 16, 64)).astype(np.float32)
     x[:, :5] = 0
     found = pf.identify_rotary(x=x, turned=pf.presets.roformer(64).apply(x))
-    assert "roformer" in found.presets
     # the layout of llama differs
-    assert "llama" not in found.presets
+    assert ("roformer" in found.presets, "llama" in found.presets) == (True, False)
 
 
 # ---- encodings without a preset -------------------------------------------------------------------------------------
@@ -172,11 +158,13 @@ def test_measured(rotary, rng):
             assert found.scaling.get("factor") == factor
 
 
-def test_width_of_a_part(rng):
+def test_widths(rng):
+    for head in (64, 256):
+        found = pf.identify_rotary(frequencies=pf.presets.llama3(head_dim=head).frequencies)
+        assert (found.presets, found.rotary) == (("llama3",), pf.presets.llama3(head_dim=head))
     x = rng.normal(size=(2, 16, 80)).astype(np.float32)
     rotary = pf.Rotary(80, base=777.0, rotary_dim=20, layout="interleaved")
-    found = pf.identify_rotary(x=x, turned=rotary.apply(x))
-    assert found.rotary == rotary
+    assert pf.identify_rotary(x=x, turned=rotary.apply(x)).rotary == rotary
     cos, sin = rotary.tables(16)
     assert pf.identify_rotary(cos=cos, sin=sin, head_dim=80).rotary.head_dim == 80
 
@@ -186,22 +174,7 @@ def test_all_pairs_determine_the_base():
     exponents = np.arange(32) / 32
     frequencies = 777.0**-exponents
     frequencies[1] *= 1.0001
-    assert 777.0 in _rotations._bases(frequencies, 1e-4 * frequencies, exponents)
-
-
-def test_simple_encodings_are_preferred():
-    """If two encodings match about as well, the one without a scaling is named first."""
-    sample = _identify_rotary._of_frequencies(pf.Rotary(64).frequencies, None, None)
-    simple, scaled = pf.Rotary(64), pf.Rotary(64, scaling={"rope_type": "linear", "factor": 1.0})
-    fits = [
-        _identify_rotary._Fit(0.52, 0.0, scaled, sample, "a"),
-        _identify_rotary._Fit(0.54, 0.0, simple, sample, "b"),
-    ]
-    found = _identify_rotary._named(fits)
-    assert (found.scaling, found.presets) == (None, ("a", "b"))
-    # a clear difference counts more
-    found = _identify_rotary._named([fits[0], fits[1]._replace(misfit=0.72)])
-    assert (found.scaling["rope_type"], found.presets) == ("linear", ("a", "b"))
+    assert 777.0 in _bases(frequencies, 1e-4 * frequencies, exponents)
 
 
 # ---- data that are not identified -----------------------------------------------------------------------------------
@@ -242,7 +215,7 @@ def test_vectors_that_are_not_rotated_are_nothing():
     assert not pf.identify_rotary(x=x[:, :7], turned=2 * x[:, :7])
 
 
-def test_closest():
+def test_closest_and_text():
     cos, sin = pf.Rotary(128, base=9.9e3).tables(16)
     cos[3, 5] += 0.01
     found = pf.identify_rotary(cos=cos, sin=sin)
@@ -252,6 +225,10 @@ def test_closest():
     assert 0.005 < found.error < 0.05
     assert str(found).startswith("no known rotary encoding; the closest is llama, off by 0.0")
     assert str(pf.identify_rotary(frequencies=np.ones((2, 5)))) == "no known rotary encoding, and no preset is close"
+    text = str(pf.identify_rotary(frequencies=pf.presets.nanochat().frequencies))
+    assert text.startswith("presets     nanochat\n")
+    assert "direction   backwards\n" in text
+    assert "layout      undetermined\n" in text
 
 
 def test_far_ones_are_not_close(rng):
@@ -278,13 +255,6 @@ def test_tensors(ml_dtypes, monkeypatch):
     assert pf.identify_rotary(cos=turns.requires_grad_()).base == 10000.0
     with pytest.raises(TypeError, match="the dtype of cos must be one of float64"):
         pf.identify_rotary(cos=torch.ones(4, 4, dtype=torch.int64), sin=sin)
-
-
-def test_text():
-    found = pf.identify_rotary(frequencies=pf.presets.nanochat().frequencies)
-    assert str(found).splitlines()[0] == "presets     nanochat"
-    assert "direction   backwards" in str(found)
-    assert "layout      undetermined" in str(found)
 
 
 TWO_TABLES = np.stack([COS, SIN])

@@ -10,8 +10,6 @@ import numpy as np
 import posenc_fast as pf
 from support.fuzzing import DTYPES
 
-HALVES = [DTYPES[name] for name in ("bfloat16", "float16") if name in DTYPES]
-
 
 class Style(NamedTuple):
     """Settings of a program for sinusoidal rows: width, column order, frequencies and dtype; and its correct steps."""
@@ -50,134 +48,15 @@ class Style(NamedTuple):
 
     def columns(self, sines: Any, cosines: Any) -> np.ndarray:
         first, second = (cosines, sines) if self.cos_first else (sines, cosines)
-        if self.layout == "concatenated":
-            return np.concatenate([first, second], axis=1)
-        rows = np.empty((len(sines), self.d), sines.dtype)
-        rows[:, 0::2], rows[:, 1::2] = first, second
-        return rows
+        both = np.stack([first, second], axis=1 if self.layout == "concatenated" else 2)
+        return both.reshape(len(sines), self.d)
 
-    def rows(self, positions: Any, frequencies: Any = None, of_cosines: Any = None) -> np.ndarray:
-        """Return rows of positions. of_cosines: frequencies of the cosines, if the sines have other frequencies."""
-        angles = self.angles(positions, frequencies)
-        others = angles if of_cosines is None else self.angles(positions, of_cosines)
-        return self.columns(np.sin(angles), np.cos(others))
+    def of_angles(self, angles: np.ndarray) -> np.ndarray:
+        return self.columns(np.sin(angles), np.cos(angles))
 
+    def rows(self, positions: Any) -> np.ndarray:
+        return self.of_angles(self.angles(positions))
 
-def through(half: Any, values: Any) -> np.ndarray:
-    """Return values of any type, rounded to 16 bits."""
-    return np.asarray(values, np.float32).astype(half).astype(np.float64)
-
-
-def of_exponents(exponents: Callable[[Style], Any], of_cosines: Callable[[Style], Any] | None = None) -> Any:
-    def fault(style: Style) -> Any:
-        second = None if of_cosines is None else style.powers(of_cosines(style))
-        return lambda p: style.rows(p, style.powers(exponents(style)), second)
-
-    return fault
-
-
-def of_positions(change: Callable[[Any], Any]) -> Any:
-    return lambda style: lambda p: style.rows(change(np.asarray(p)))
-
-
-def of_rows(change: Callable[[np.ndarray, np.ndarray, Style], np.ndarray]) -> Any:
-    return lambda style: lambda p: change(style.rows(p), np.asarray(p), style)
-
-
-def of_angles(change: Callable[[np.ndarray], np.ndarray]) -> Any:
-    def fault(style: Style) -> Any:
-        def f(p: Any) -> np.ndarray:
-            angles = change(style.angles(p)).astype(style.dtype)
-            return style.columns(np.sin(angles), np.cos(angles))
-
-        return f
-
-    return fault
-
-
-def other(**changes: Any) -> Any:
-    return lambda style: style._replace(**changes).rows
-
-
-def without_row(number: int) -> Any:
-    return of_rows(lambda rows, p, style: np.where((p == number)[:, None], 0, rows))
-
-
-def alike(function: Any) -> Any:
-    """Return a fault that uses one function for the columns of sines and of cosines."""
-    return lambda style: lambda p: style.columns(function(style.angles(p)), function(style.angles(p)))
-
-
-# keys: names of cases. Values: (fault that the report must name, program).
-# fmt: off
-SINUSOIDAL_FAULTS: dict[str, tuple[str, Callable[[Style], Any]]] = {
-    "rows one too far": ("start", of_positions(lambda p: p + 1)),
-    "rows two too far": ("start", of_positions(lambda p: p + 2)),
-    "rows one too early": ("start", of_positions(lambda p: p - 1)),
-    "centres of positions": ("start", of_positions(lambda p: p + 0.5)),
-    "always row 0": ("start", of_positions(lambda p: 0 * p)),
-    "i/d for 2i/d": ("exponent", of_exponents(lambda s: s.index / (2 * s.below))),
-    "4i/d for 2i/d": ("exponent", of_exponents(lambda s: 2 * s.index / s.below)),
-    "d - 2 below": ("exponent", of_exponents(lambda s: s.index / (s.below - 1))),
-    "d + 2 below": ("exponent", of_exponents(lambda s: s.index / (s.below + 1))),
-    "d + 1 below": ("exponent", of_exponents(lambda s: s.index / (s.below + 0.5))),
-    "d/2 - 1 below 2i": ("exponent", of_exponents(lambda s: 2 * s.index / (s.below - 1))),
-    "i from 1": ("exponent", of_exponents(lambda s: (s.index + 1) / s.below)),
-    "odd exponents": ("exponent", of_exponents(lambda s: (s.index + 0.5) / s.below)),
-    "exponents of cosines one too far": ("exponent", of_exponents(lambda s: s.index / s.below, lambda s: (s.index + 0.5) / s.below)),
-    "exponents of cosines two too far": ("exponent", of_exponents(lambda s: s.index / s.below, lambda s: (s.index + 1) / s.below)),
-    "exponents of sines one too far": ("exponent", of_exponents(lambda s: (s.index + 0.5) / s.below, lambda s: s.index / s.below)),
-    "exponents of columns": ("exponent", of_exponents(lambda s: 2 * s.index / s.below, lambda s: (2 * s.index + 1) / s.below)),
-    "exponents of half columns": ("exponent", of_exponents(lambda s: s.index / s.below, lambda s: (2 * s.index + 1) / (2 * s.below))),
-    "exponents of doubled columns": ("exponent", of_exponents(lambda s: 4 * s.index / s.below, lambda s: (4 * s.index + 2) / s.below)),
-    "integer division": ("exponent", of_exponents(lambda s: 0 * s.index)),
-    "powers for quotients": ("exponent", of_exponents(lambda s: -s.index / s.below)),
-    "logarithm to base 10": ("exponent", of_exponents(lambda s: s.index / s.below / np.log(10))),
-    "logarithm to base 2": ("exponent", of_exponents(lambda s: s.index / s.below / np.log(2))),
-    "2i not divided": ("exponent", of_exponents(lambda s: 2 * s.index)),
-    "i not divided": ("exponent", of_exponents(lambda s: s.index)),
-    "degrees": ("units", of_angles(np.degrees)),
-    "degrees the other way": ("units", of_angles(np.radians)),
-    "turns": ("units", of_angles(lambda angles: 2 * np.pi * angles)),
-    "other layout": ("layout", lambda s: s._replace(layout="concatenated" if s.layout == "interleaved" else "interleaved").rows),
-    "other function first": ("layout", lambda s: s._replace(cos_first=not s.cos_first).rows),
-    "slow frequencies first": ("layout", lambda s: lambda p: s.rows(p, s.frequencies[::-1].copy())),
-    "columns exchanged": ("layout", of_rows(lambda rows, p, s: rows[:, np.r_[2, 3, 0, 1, 4 : s.d]])),
-    "sines alone": ("functions", alike(np.sin)),
-    "cosines alone": ("functions", alike(np.cos)),
-    "negative positions": ("sign", of_positions(lambda p: -p)),
-    "negative rows": ("sign", of_rows(lambda rows, p, s: -rows)),
-    "negative cosines": ("sign", lambda s: lambda p: s.columns(np.sin(s.angles(p)), -np.cos(s.angles(p)))),
-    "base 1000": ("base", other(base=1000.0)),
-    "base 100000": ("base", other(base=100000.0)),
-    "base 500000": ("base", other(base=500000.0)),
-    "base 12345": ("base", other(base=12345.0)),
-    "repeats after 512": ("length", of_positions(lambda p: p % 512)),
-    "repeats after 5000": ("length", of_positions(lambda p: p % 5000)),
-    "stays at 1023": ("length", of_positions(lambda p: np.minimum(p, 1023))),
-    "zero after 2000": ("length", of_rows(lambda rows, p, s: np.where((p < 2000)[:, None], rows, 0))),
-    "signed 16 bits": ("length", of_positions(lambda p: (p + 32768) % 65536 - 32768)),
-    "times sqrt(d)": ("amplitude", of_rows(lambda rows, p, s: rows * s.d**0.5)),
-    "by sqrt(d)": ("amplitude", of_rows(lambda rows, p, s: rows / s.d**0.5)),
-    "times a learnt factor": ("amplitude", of_rows(lambda rows, p, s: rows * 0.9371)),
-    "added twice": ("amplitude", of_rows(lambda rows, p, s: 2 * rows)),
-    "half the positions": ("scaling", of_positions(lambda p: p / 2)),
-    "thousand times the positions": ("scaling", of_positions(lambda p: p * 1000.0)),
-    "a padding row": ("padding", without_row(0)),
-    "a padding row 1": ("padding", without_row(1)),
-    "a padding row and one too far": ("padding", lambda s: lambda p: np.where((np.asarray(p) == 0)[:, None], 0, s.rows(np.asarray(p) - 1))),
-    "a row is not finite": ("values", of_rows(lambda rows, p, s: np.where((p == 7)[:, None], np.nan, rows))),
-    "a row is another": ("values", of_rows(lambda rows, p, s: np.where((p == 7)[:, None], 0.25, rows))),
-    "a column is another": ("values", of_rows(lambda rows, p, s: np.where(np.arange(s.d) == 3, 0.25, rows))),
-}
-# fmt: on
-for half in HALVES:
-    name = np.dtype(half).name
-    SINUSOIDAL_FAULTS |= {
-        f"positions in {name}": ("rounded", of_positions(lambda p, half=half: through(half, p))),
-        f"frequencies in {name}": ("rounded", lambda s, half=half: lambda p: s.rows(p, through(half, s.frequencies))),
-        f"angles in {name}": ("rounded", of_angles(lambda angles, half=half: through(half, angles))),
-    }
 
 STYLES = {
     "paper": Style(64),
@@ -190,10 +69,6 @@ STYLES = {
     "cosines first": Style(48, cos_first=True),
     "narrow": Style(16),
 }
-
-
-# ---- rotary encodings -----------------------------------------------------------------------------------------------
-
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
           "original_max_position_embeddings": 8192}  # fmt: skip
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 4096}
@@ -209,6 +84,13 @@ ROTARIES = {
 }
 
 
+def pairs(layout: str, dim: int) -> tuple[slice, slice]:
+    """Return the columns of the first and of the second values of pairs."""
+    if layout == "interleaved":
+        return slice(0, dim, 2), slice(1, dim, 2)
+    return slice(0, dim // 2), slice(dim // 2, dim)
+
+
 class Turns(NamedTuple):
     """The correct steps of a program for the cosines and sines of a Rotary, and for the rotation, in one dtype."""
 
@@ -219,105 +101,95 @@ class Turns(NamedTuple):
     def index(self) -> np.ndarray:
         return np.arange(self.rotary.rotary_dim // 2, dtype=np.float64)
 
+    @property
+    def below(self) -> float:
+        return self.rotary.rotary_dim / 2
+
     def powers(self, exponents: Any) -> np.ndarray:
         """Return base ** -exponents for all pairs, multiplied by the ratio of scaled and unscaled frequencies."""
-        dim, base = self.rotary.rotary_dim, self.rotary.base
-        plain = pf.Rotary(dim, base=base).frequencies
-        return base ** -np.asarray(exponents) * (self.rotary.frequencies / plain)
+        return self.rotary.base ** -np.asarray(exponents) * (self.frequencies / self.like(scaling=None))
 
-    def angles(self, p: Any, frequencies: Any = None) -> np.ndarray:
-        frequencies = self.rotary.frequencies if frequencies is None else frequencies
-        return np.asarray(p).astype(self.dtype)[:, None] * frequencies.astype(self.dtype)
+    @property
+    def frequencies(self) -> np.ndarray:
+        return self.rotary.frequencies
 
-    def tables(self, p: Any, frequencies: Any = None, factor: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-        angles = self.angles(p, frequencies)
-        size = self.dtype(factor * self.rotary.attention_factor)
-        return size * np.cos(angles), size * np.sin(angles)
+    def like(self, **changes: Any) -> np.ndarray:
+        """Return the frequencies of a similar Rotary."""
+        return pf.Rotary(self.rotary.head_dim, **{**self.rotary._arguments(), **changes}).frequencies
+
+    def angles(self, positions: Any, frequencies: Any = None) -> np.ndarray:
+        frequencies = self.frequencies if frequencies is None else frequencies
+        return np.asarray(positions).astype(self.dtype)[:, None] * frequencies.astype(self.dtype)
+
+    def of_angles(self, angles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        factor = self.dtype(self.rotary.attention_factor)
+        return factor * np.cos(angles), factor * np.sin(angles)
+
+    def tables(self, positions: Any) -> tuple[np.ndarray, np.ndarray]:
+        return self.of_angles(self.angles(positions))
+
+    @property
+    def other_layout(self) -> str:
+        return "half" if self.rotary.layout == "interleaved" else "interleaved"
 
     def rotate(self, x: Any, cos: Any, sin: Any, layout: str | None = None) -> np.ndarray:
-        layout = layout or self.rotary.layout
-        dim = self.rotary.rotary_dim
-        y, half = np.array(x, np.float64), dim // 2
-        a, b = (slice(0, dim, 2), slice(1, dim, 2)) if layout == "interleaved" else (slice(0, half), slice(half, dim))
+        a, b = pairs(layout or self.rotary.layout, self.rotary.rotary_dim)
+        y = np.array(x, np.float64)
         y[..., a], y[..., b] = x[..., a] * cos - x[..., b] * sin, x[..., b] * cos + x[..., a] * sin
         return y
 
 
-def of_angles_of(change: Callable[[np.ndarray], np.ndarray]) -> Any:
-    def fault(turns: Turns) -> Any:
-        def f(p: Any) -> tuple[np.ndarray, np.ndarray]:
-            angles = change(turns.angles(p)).astype(turns.dtype)
-            size = turns.rotary.attention_factor
-            return size * np.cos(angles), size * np.sin(angles)
+# ---- faults -------------------------------------------------------------------------------------------------------------
+# The functions below take functions that change one step of a program. They return a function that takes a Style or
+# Turns, and returns the program with this fault.
 
-        return f
+
+def at(change: Callable[[Any], Any]) -> Any:
+    return lambda s: lambda p: s.of_angles(s.angles(change(np.asarray(p))))
+
+
+def with_frequencies(change: Callable[[Any], Any]) -> Any:
+    return lambda s: lambda p: s.of_angles(s.angles(p, change(s)))
+
+
+def with_exponents(exponents: Callable[[Any], Any]) -> Any:
+    return with_frequencies(lambda s: s.powers(exponents(s)))
+
+
+def with_angles(change: Callable[[np.ndarray], np.ndarray]) -> Any:
+    return lambda s: lambda p: s.of_angles(change(s.angles(p)).astype(s.dtype))
+
+
+def with_rows(change: Callable[[np.ndarray, np.ndarray, Style], np.ndarray]) -> Any:
+    return lambda s: lambda p: change(s.rows(p), np.asarray(p), s)
+
+
+def with_columns(change: Callable[[np.ndarray], tuple[Any, Any]]) -> Any:
+    """change: function from angles to the values in the columns of sines, and to those in the columns of cosines."""
+    return lambda s: lambda p: s.columns(*change(s.angles(p)))
+
+
+def with_two_exponents(factor: float, of_sines: float, of_cosines: float) -> Any:
+    """For pair i, the exponents of sines and cosines are factor * i + of_sines and factor * i + of_cosines, by d / 2."""
+
+    def fault(s: Style) -> Any:
+        frequencies = [s.powers((factor * s.index + shift) / s.below) for shift in (of_sines, of_cosines)]
+        return lambda p: s.columns(np.sin(s.angles(p, frequencies[0])), np.cos(s.angles(p, frequencies[1])))
 
     return fault
 
 
-def at(change: Callable[[Any], Any]) -> Any:
-    return lambda turns: lambda p: turns.tables(change(np.asarray(p)))
+def other(change: Callable[[Style], dict[str, Any]]) -> Any:
+    return lambda s: s._replace(**change(s)).rows
 
 
-def with_exponents(exponents: Callable[[np.ndarray, int], Any]) -> Any:
-    return lambda turns: lambda p: turns.tables(p, turns.powers(exponents(turns.index, turns.rotary.rotary_dim)))
+def without_row(number: int) -> Any:
+    return with_rows(lambda rows, p, s: np.where((p == number)[:, None], 0, rows))
 
 
-# fmt: off
-TABLE_FAULTS: dict[str, tuple[str, Callable[[Turns], Any]]] = {
-    "positions from 1": ("start", at(lambda p: p + 1)),
-    "positions from -1": ("start", at(lambda p: p - 1)),
-    "always position 0": ("start", at(lambda p: 0 * p)),
-    "i/d for 2i/d": ("exponent", with_exponents(lambda i, d: i / d)),
-    "4i/d for 2i/d": ("exponent", with_exponents(lambda i, d: 4 * i / d)),
-    "d - 2 below": ("exponent", with_exponents(lambda i, d: 2 * i / (d - 2))),
-    "d + 2 below": ("exponent", with_exponents(lambda i, d: 2 * i / (d + 2))),
-    "i from 1": ("exponent", with_exponents(lambda i, d: 2 * (i + 1) / d)),
-    "powers for quotients": ("exponent", with_exponents(lambda i, d: -2 * i / d)),
-    "degrees": ("units", of_angles_of(np.degrees)),
-    "turns": ("units", of_angles_of(lambda angles: 2 * np.pi * angles)),
-    "exchanged": ("layout", lambda t: lambda p: t.tables(p)[::-1]),
-    "slow pairs first": ("layout", lambda t: lambda p: t.tables(p, t.rotary.frequencies[::-1])),
-    "backwards": ("sign", lambda t: lambda p: (t.tables(p)[0], -t.tables(p)[1])),
-    "other cosines' sign": ("sign", lambda t: lambda p: (-t.tables(p)[0], t.tables(p)[1])),
-    "other base": ("base", lambda t: lambda p: t.tables(p, _like(t.rotary, base=2.5 * t.rotary.base).frequencies)),
-    "a tenth of the base": ("base", lambda t: lambda p: t.tables(p, _like(t.rotary, base=t.rotary.base / 10).frequencies)),
-    "repeats after 2048": ("length", at(lambda p: p % 2048)),
-    "stays at 4095": ("length", at(lambda p: np.minimum(p, 4095))),
-    "attention factor": ("scaling", lambda t: lambda p: t.tables(p, factor=1.25)),
-    "positions divided by 8": ("scaling", at(lambda p: p / 8)),
-}
-for half in HALVES:
-    name = np.dtype(half).name
-    TABLE_FAULTS |= {
-        f"positions in {name}": ("rounded", at(lambda p, half=half: through(half, p))),
-        f"frequencies in {name}": ("rounded", lambda t, half=half: lambda p: t.tables(p, through(half, t.rotary.frequencies))),
-        f"angles in {name}": ("rounded", of_angles_of(lambda angles, half=half: through(half, angles))),
-    }
-SCALED_FAULTS: dict[str, tuple[str, Callable[[Turns], Any]]] = {
-    "without the scaling": ("scaling", lambda t: lambda p: t.tables(p, _like(t.rotary, scaling=None).frequencies)),
-    "the scaling twice": ("scaling", lambda t: lambda p: t.tables(p, t.rotary.frequencies**2 / _like(t.rotary, scaling=None).frequencies)),
-}
-# fmt: on
-
-
-def _like(rotary: pf.Rotary, **changes: Any) -> pf.Rotary:
-    return pf.Rotary(rotary.head_dim, **{**rotary._arguments(), **changes})
-
-
-def _other_layout(turns: Turns) -> str:
-    return "half" if turns.rotary.layout == "interleaved" else "interleaved"
-
-
-def _spread(table: np.ndarray, layout: str) -> np.ndarray:
-    return np.repeat(table, 2, axis=1) if layout == "interleaved" else np.concatenate([table, table], axis=1)
-
-
-def _partners(x: np.ndarray, layout: str, signs: tuple[int, int] = (-1, 1)) -> np.ndarray:
-    y, half = np.empty_like(x), x.shape[-1] // 2
-    a, b = (slice(0, None, 2), slice(1, None, 2)) if layout == "interleaved" else (slice(0, half), slice(half, None))
-    y[..., a], y[..., b] = signs[0] * x[..., b], signs[1] * x[..., a]
-    return y
+def rotates(tables: Callable[[Turns], Any]) -> Any:
+    """tables: function that takes Turns, and returns a program for tables with a fault."""
+    return lambda t: lambda x, p: t.rotate(x, *tables(t)(p))
 
 
 def mixed(copies: bool, partners: bool, signs: tuple[int, int] = (-1, 1)) -> Any:
@@ -328,33 +200,122 @@ def mixed(copies: bool, partners: bool, signs: tuple[int, int] = (-1, 1)) -> Any
     pair's first value and of its second value; (-1, 1) is correct.
     """
 
-    def fault(turns: Turns) -> Any:
-        own, dim = turns.rotary.layout, turns.rotary.rotary_dim
-        spread = _other_layout(turns) if copies else own
-        pairs = _other_layout(turns) if partners else own
+    def fault(t: Turns) -> Any:
+        dim = t.rotary.rotary_dim
+        of_copies, of_partners = (t.other_layout if wrong else t.rotary.layout for wrong in (copies, partners))
 
         def f(x: Any, p: Any) -> np.ndarray:
-            cos, sin = (_spread(table, spread) for table in turns.tables(p))
-            part = np.array(x[..., :dim], np.float64)
-            return np.concatenate([part * cos + _partners(part, pairs, signs) * sin, x[..., dim:]], axis=-1)
+            cos, sin, y = np.empty((len(p), dim)), np.empty((len(p), dim)), np.array(x, np.float64)
+            for columns in pairs(of_copies, dim):
+                cos[:, columns], sin[:, columns] = t.tables(p)
+            a, b = pairs(of_partners, dim)
+            y[..., a], y[..., b] = signs[0] * x[..., b], signs[1] * x[..., a]
+            y[..., :dim] = x[..., :dim] * cos + y[..., :dim] * sin
+            return y
 
         return f
 
     return fault
 
 
+# keys: names of cases. Values: (fault that the report must name, function that takes Style or Turns).
+Faults = dict[str, tuple[str, Callable[[Any], Any]]]
 # fmt: off
-ROTATION_FAULTS: dict[str, tuple[str, Callable[[Turns], Any]]] = {
-    "other layout": ("layout", lambda t: lambda x, p: t.rotate(x, *t.tables(p), _other_layout(t))),
-    "cosines of the other layout": ("layout", mixed(True, False)),
-    "partners of the other layout": ("layout", mixed(False, True)),
-    "a sign lost": ("layout", mixed(False, False, (1, 1))),
-    "backwards": ("sign", mixed(False, False, (1, -1))),
-    "positions from 1": ("start", lambda t: lambda x, p: t.rotate(x, *t.tables(np.asarray(p) + 1))),
-    "d - 2 below": ("exponent", lambda t: lambda x, p: t.rotate(x, *t.tables(p, t.powers(2 * t.index / (t.rotary.rotary_dim - 2))))),
-    "degrees": ("units", lambda t: lambda x, p: t.rotate(x, *of_angles_of(np.degrees)(t)(p))),
-    "other base": ("base", lambda t: lambda x, p: t.rotate(x, *t.tables(p, _like(t.rotary, base=3 * t.rotary.base).frequencies))),
-    "repeats after 2048": ("length", lambda t: lambda x, p: t.rotate(x, *t.tables(np.asarray(p) % 2048))),
-    "positions in 16 bits": ("rounded", lambda t: lambda x, p: t.rotate(x, *t.tables(np.asarray(p).astype(np.float16).astype(float)))),
+SHARED_FAULTS: Faults = {
+    "positions from 1": ("start", at(lambda p: p + 1)),
+    "positions from -1": ("start", at(lambda p: p - 1)),
+    "always position 0": ("start", at(lambda p: 0 * p)),
+    "i/d for 2i/d": ("exponent", with_exponents(lambda s: s.index / (2 * s.below))),
+    "4i/d for 2i/d": ("exponent", with_exponents(lambda s: 2 * s.index / s.below)),
+    "d - 2 below": ("exponent", with_exponents(lambda s: s.index / (s.below - 1))),
+    "d + 2 below": ("exponent", with_exponents(lambda s: s.index / (s.below + 1))),
+    "i from 1": ("exponent", with_exponents(lambda s: (s.index + 1) / s.below)),
+    "powers for quotients": ("exponent", with_exponents(lambda s: -s.index / s.below)),
+    "degrees": ("units", with_angles(np.degrees)),
+    "turns": ("units", with_angles(lambda angles: 2 * np.pi * angles)),
+    "slow frequencies first": ("layout", with_frequencies(lambda s: s.frequencies[::-1].copy())),
+    "repeats after 2048": ("length", at(lambda p: p % 2048)),
+}
+for name in ("bfloat16", "float16"):
+    if name in DTYPES:
+        def through(values: Any, half: Any = DTYPES[name]) -> np.ndarray:
+            return np.asarray(values, np.float32).astype(half).astype(np.float64)
+
+        SHARED_FAULTS |= {
+            f"positions in {name}": ("rounded", at(through)),
+            f"frequencies in {name}": ("rounded", with_frequencies(lambda s, through=through: through(s.frequencies))),
+            f"angles in {name}": ("rounded", with_angles(through)),
+        }
+SINUSOIDAL_FAULTS: Faults = {
+    **SHARED_FAULTS,
+    "positions from 2": ("start", at(lambda p: p + 2)),
+    "centres of positions": ("start", at(lambda p: p + 0.5)),
+    "d + 1 below": ("exponent", with_exponents(lambda s: s.index / (s.below + 0.5))),
+    "d/2 - 1 below 2i": ("exponent", with_exponents(lambda s: 2 * s.index / (s.below - 1))),
+    "odd exponents": ("exponent", with_exponents(lambda s: (s.index + 0.5) / s.below)),
+    "exponents of cosines one too far": ("exponent", with_two_exponents(1, 0, 0.5)),
+    "exponents of cosines two too far": ("exponent", with_two_exponents(1, 0, 1)),
+    "exponents of sines one too far": ("exponent", with_two_exponents(1, 0.5, 0)),
+    "exponents of columns": ("exponent", with_two_exponents(2, 0, 1)),
+    "exponents of doubled columns": ("exponent", with_two_exponents(4, 0, 2)),
+    "integer division": ("exponent", with_exponents(lambda s: 0 * s.index)),
+    "logarithm to base 10": ("exponent", with_exponents(lambda s: s.index / s.below / np.log(10))),
+    "logarithm to base 2": ("exponent", with_exponents(lambda s: s.index / s.below / np.log(2))),
+    "2i not divided": ("exponent", with_exponents(lambda s: 2 * s.index)),
+    "i not divided": ("exponent", with_exponents(lambda s: s.index)),
+    "degrees the other way": ("units", with_angles(np.radians)),
+    "other layout": ("layout", other(lambda s: {"layout": "concatenated" if s.layout == "interleaved" else "interleaved"})),
+    "other function first": ("layout", other(lambda s: {"cos_first": not s.cos_first})),
+    "columns exchanged": ("layout", with_rows(lambda rows, p, s: rows[:, np.r_[2, 3, 0, 1, 4 : s.d]])),
+    "sines alone": ("functions", with_columns(lambda angles: (np.sin(angles), np.sin(angles)))),
+    "cosines alone": ("functions", with_columns(lambda angles: (np.cos(angles), np.cos(angles)))),
+    "negative positions": ("sign", at(lambda p: -p)),
+    "negative rows": ("sign", with_rows(lambda rows, p, s: -rows)),
+    "negative cosines": ("sign", with_columns(lambda angles: (np.sin(angles), -np.cos(angles)))),
+    "base 1000": ("base", other(lambda s: {"base": 1000.0})),
+    "base 100000": ("base", other(lambda s: {"base": 100000.0})),
+    "base 500000": ("base", other(lambda s: {"base": 500000.0})),
+    "base 12345": ("base", other(lambda s: {"base": 12345.0})),
+    "repeats after 512": ("length", at(lambda p: p % 512)),
+    "repeats after 5000": ("length", at(lambda p: p % 5000)),
+    "stays at 1023": ("length", at(lambda p: np.minimum(p, 1023))),
+    "zero after 2000": ("length", with_rows(lambda rows, p, s: np.where((p < 2000)[:, None], rows, 0))),
+    "signed 16 bits": ("length", at(lambda p: (p + 32768) % 65536 - 32768)),
+    "times sqrt(d)": ("amplitude", with_rows(lambda rows, p, s: rows * s.d**0.5)),
+    "by sqrt(d)": ("amplitude", with_rows(lambda rows, p, s: rows / s.d**0.5)),
+    "times a learnt factor": ("amplitude", with_rows(lambda rows, p, s: rows * 0.9371)),
+    "added twice": ("amplitude", with_rows(lambda rows, p, s: 2 * rows)),
+    "half the positions": ("scaling", at(lambda p: p / 2)),
+    "thousand times the positions": ("scaling", at(lambda p: p * 1000.0)),
+    "a padding row": ("padding", without_row(0)),
+    "a padding row 1": ("padding", without_row(1)),
+    "a padding row and one too far": ("padding", lambda s: lambda p: np.where((np.asarray(p) == 0)[:, None], 0, s.rows(np.asarray(p) - 1))),
+    "a row is not finite": ("values", with_rows(lambda rows, p, s: np.where((p == 7)[:, None], np.nan, rows))),
+    "a row is another": ("values", with_rows(lambda rows, p, s: np.where((p == 7)[:, None], 0.25, rows))),
+    "a column is another": ("values", with_rows(lambda rows, p, s: np.where(np.arange(s.d) == 3, 0.25, rows))),
+}
+TABLE_FAULTS: Faults = {
+    **SHARED_FAULTS,
+    "exchanged": ("layout", lambda t: lambda p: t.tables(p)[::-1]),
+    "backwards": ("sign", lambda t: lambda p: (t.tables(p)[0], -t.tables(p)[1])),
+    "other cosines' sign": ("sign", lambda t: lambda p: (-t.tables(p)[0], t.tables(p)[1])),
+    "other base": ("base", with_frequencies(lambda t: t.like(base=2.5 * t.rotary.base))),
+    "a tenth of the base": ("base", with_frequencies(lambda t: t.like(base=t.rotary.base / 10))),
+    "stays at 4095": ("length", at(lambda p: np.minimum(p, 4095))),
+    "attention factor": ("scaling", lambda t: lambda p: tuple(t.dtype(1.25) * table for table in t.tables(p))),
+    "positions divided by 8": ("scaling", at(lambda p: p / 8)),
+}
+FAULTS_OF_ROTATIONS = "positions from 1", "d - 2 below", "degrees", "other base", "repeats after 2048", "positions in float16"
+TABLE_FAULTS |= {f"rotation: {name}": (TABLE_FAULTS[name][0], rotates(TABLE_FAULTS[name][1])) for name in FAULTS_OF_ROTATIONS}
+TABLE_FAULTS |= {
+    "rotation: other layout": ("layout", lambda t: lambda x, p: t.rotate(x, *t.tables(p), t.other_layout)),
+    "rotation: cosines of the other layout": ("layout", mixed(True, False)),
+    "rotation: partners of the other layout": ("layout", mixed(False, True)),
+    "rotation: a sign lost": ("layout", mixed(False, False, (1, 1))),
+    "rotation: backwards": ("sign", mixed(False, False, (1, -1))),
+}
+SCALED_FAULTS: Faults = {
+    "without the scaling": ("scaling", with_frequencies(lambda t: t.like(scaling=None))),
+    "the scaling twice": ("scaling", with_frequencies(lambda t: t.frequencies**2 / t.like(scaling=None))),
 }
 # fmt: on
