@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,58 +18,45 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 F, H, W, TEXT = 3, 4, 6, 5
 
 
-@pytest.fixture(scope="module")
-def torch():
-    return optional("torch")
-
-
-@pytest.fixture(scope="module")
-def embeddings():
-    optional("diffusers")
-    return importlib.import_module("diffusers.models.embeddings")
-
-
 class Source:
     """A class or function of diffusers, and its module. Most methods return functions that rotate q by given tables."""
 
-    def __init__(self, name: str, torch: Any, embeddings: Any) -> None:
+    def __init__(self, name):
         file, self.name = name.split(":")
-        folder = "" if "." in file else "transformers." + ("transformer_" if file != "embeddings" else "")
-        path = "diffusers.models.embeddings" if file == "embeddings" else f"diffusers.models.{folder}{file}"
-        self.module = importlib.import_module(path)
+        self.torch, self.embeddings = optional("torch"), optional("diffusers.models.embeddings")
+        path = file if "." in file or file == "embeddings" else f"transformers.transformer_{file}"
+        self.module, self.cpu = importlib.import_module(f"diffusers.models.{path}"), self.torch.device("cpu")
         self.build = getattr(self.module, self.name)
-        self.torch, self.embeddings, self.cpu = torch, embeddings, torch.device("cpu")
 
-    def latents(self, *shape: int) -> Any:
+    def latents(self, *shape):
         return self.torch.zeros(1, 4, *shape)
 
-    def ids(self, positions: Any) -> Any:
+    def ids(self, positions):
         return self.torch.from_numpy(np.asarray(positions))
 
-    def real(self, tables: Any, half: bool = False) -> Any:
+    def real(self, tables, half=False):
         return lambda q: self.embeddings.apply_rotary_emb(q, tables, use_real_unbind_dim=-2 if half else -1)
 
-    def first(self, tables: Any, half: bool = False) -> Any:
+    def first(self, tables, half=False):
         """Return a function that rotates by the tables of the first sequence of a batch."""
         return self.real(tuple(table[0] for table in tables), half)
 
-    def complex(self, factors: Any) -> Any:
-        return self.swapped(
-            lambda q: self.embeddings.apply_rotary_emb(q, factors.reshape(1, -1, factors.shape[-1]), use_real=False)
-        )
+    def complex(self, factors):
+        factors = factors.reshape(1, -1, factors.shape[-1])
+        return self.swapped(lambda q: self.embeddings.apply_rotary_emb(q, factors, use_real=False))
 
-    def swapped(self, program: Any) -> Any:
+    def swapped(self, program):
         """Return a program for q with heads before tokens, from a program for q with tokens before heads."""
         return lambda q: program(q.transpose(1, 2)).transpose(1, 2)
 
-    def own(self, name: str, *tables: Any) -> Any:
+    def own(self, name, *tables):
         """Return a program that calls a function of the module. This function expects tokens before heads."""
         return self.swapped(lambda q: getattr(self.module, name)(q, *tables))
 
-    def without_heads(self, name: str, tables: Any) -> Any:
+    def without_heads(self, name, tables):
         return lambda q: getattr(self.module, name)(q[:, 0], tables)[:, None]
 
-    def matrices(self, rope: Any) -> Any:
+    def matrices(self, rope):
         """Return a function that multiplies each pair by its matrix of two by two, as several files of diffusers do."""
         parts = rope.reshape(-1, rope.shape[-3], 2, 2).float()
         return lambda q: (parts * q.reshape(*q.shape[:-1], -1, 1, 2)).sum(-1).reshape(q.shape)
@@ -79,30 +65,25 @@ class Source:
 # ---- programs of more than one line ---------------------------------------------------------------------------------
 
 
-def qwen_image(s: Source, p: Any) -> Any:
+def qwen_image(s, p):
     sizes = [[(1, H, W), (1, H, W + 1)]] if s.name == "QwenEmbedLayer3DRope" else [[(F, H, W)]]
     rope = s.build(theta=10000, axes_dim=[16, 56, 56], scale_rope=True)
     image, text = rope(sizes, device=s.cpu, max_txt_seq_len=TEXT)
     return s.complex(s.torch.cat([text, image]))
 
 
-def qwen_image_21(s: Source, p: Any) -> Any:
+def qwen_image_21(s, p):
     mask = s.torch.tensor([False] * TEXT + [True] * (H * W) + [False] * 2)
     return s.complex(s.build(10000, [16, 56, 56])([(1, H, W)], mask, s.cpu))
 
 
-def hidream(s: Source, p: Any) -> Any:
-    rope = s.build(10000, [64, 32, 32])(s.ids(p).float()[None])
-    return s.swapped(lambda q: s.module.apply_rope(q, q, rope)[0])
-
-
-def ltx2(s: Source, p: Any) -> Any:
+def ltx2(s, p):
     rope = s.build(4096)
     tables = rope(rope.prepare_video_coords(1, F, H, W, s.cpu, fps=24.0))
     return s.without_heads("apply_interleaved_rotary_emb", tables)
 
 
-def ltx2_audio(s: Source, p: Any) -> Any:
+def ltx2_audio(s, p):
     rope = s.build(2048, modality="audio")
     return s.without_heads("apply_interleaved_rotary_emb", rope(rope.prepare_audio_coords(1, 7, s.cpu)))
 
@@ -110,10 +91,10 @@ def ltx2_audio(s: Source, p: Any) -> Any:
 MOCHI = np.random.default_rng(1).normal(size=(3, 4, 16)).astype(np.float32)
 
 
-def mochi(s: Source, p: Any) -> Any:
+def mochi(s, p):
     cos, sin = s.build()(s.torch.from_numpy(MOCHI), F, H, W, dtype=s.torch.float32)
 
-    def rotate(q: Any) -> Any:
+    def rotate(q):
         # copied from a local function of MochiAttnProcessor2_0, which cannot be imported
         heads = q.reshape(*q.shape[:-1], 4, 32)
         even, odd = heads[..., 0::2], heads[..., 1::2]
@@ -122,59 +103,39 @@ def mochi(s: Source, p: Any) -> Any:
     return rotate
 
 
-def kandinsky(s: Source, p: Any) -> Any:
+def kandinsky(s, p):
     five = s.name == "Kandinsky5RoPE3D"
     axes = [s.torch.arange(n) for n in (F, H, W)]
     rope = s.build((16, 24, 24) if five else (32, 48, 48))
     return s.matrices(rope(*(((1, F, H, W),) if five else ()), axes, (1.0, 2.0, 3.16)))
 
 
-SU = {"short_factor": [1 + 0.01 * i for i in range(48)], "long_factor": [1.0 + i for i in range(48)]}
-OMNIGEN = {"rope_type": "longrope", **SU, "original_max_position_embeddings": 4096, "max_position_embeddings": 131072}
-
-
-def omnigen(s: Source, p: Any) -> Any:
-    return s.real(s.build(96, rope_scaling=SU)(s.torch.zeros(1), s.torch.arange(9)[None]), half=True)
-
-
-def cosmos3(s: Source, p: Any) -> Any:
-    return s.first(s.build(128, 5e6, (24, 20, 20))(s.ids(p.T)[:, None], "cpu", s.torch.float32), half=True)
-
-
-def lumina2(s: Source, p: Any) -> Any:
-    rope = s.build(theta=10000, axes_dim=[32, 32, 32], patch_size=2)
-    return s.complex(rope(s.latents(2 * H, 2 * W), s.torch.ones(1, TEXT, dtype=s.torch.int64))[3][0])
-
-
-def cropped(s: Source, pipeline: str, *size: int) -> Any:
+def cropped(s, pipeline, *size):
     """Return the region of the base grid that a pipeline of diffusers computes for a grid of H by W."""
     folder, _, file = pipeline.partition(":")
     module = importlib.import_module(f"diffusers.pipelines.{folder}.pipeline_{file or folder}")
     return module.get_resize_crop_region_for_grid((H, W), *size)
 
 
-def stable_audio(s: Source, p: Any) -> Any:
+def stable_audio(s, p):
     tables = s.build(32, 9, use_real=True, repeat_interleave_real=False)
     rotate = s.real(tables, half=True)
     return lambda q: s.torch.cat([rotate(q[..., :32]), q[..., 32:]], -1)
 
 
-def qwen_layers() -> Any:
+QWEN_LAYERS = np.concatenate([
+    positions.qwen_image(H, W, TEXT),
     # the last image is the one that the model gets as a condition, and has frame -1
-    return np.concatenate([positions.qwen_image(H, W, TEXT), positions.qwen_image(H, W + 1) - np.array([1, 0, 0])])
-
-
-def qwen_21() -> Any:
-    image = positions.qwen_image(H, W, image=TEXT)
-    return np.concatenate([positions.mrope([TEXT]), image, positions.mrope([2], start=TEXT + max(H, W))])
-
-
-def unit_grid() -> Any:
-    return positions.grid(*(2 * np.arange(n) / n - 1 for n in (F, H, W)))
-
-
+    positions.qwen_image(H, W + 1) - np.array([1, 0, 0]),
+])  # fmt: skip
+QWEN_21 = np.concatenate([
+    positions.mrope([TEXT]), positions.qwen_image(H, W, image=TEXT), positions.mrope([2], start=TEXT + max(H, W)),
+])  # fmt: skip
+UNIT_GRID = positions.grid(*(2 * np.arange(n) / n - 1 for n in (F, H, W)))
 FRAMES = np.array([0, 3, 20])
 SCALED = positions.grid(F, H, W) / np.array([1.0, 2.0, 3.16])
+SU = {"short_factor": [1 + 0.01 * i for i in range(48)], "long_factor": [1.0 + i for i in range(48)]}
+OMNIGEN = {"rope_type": "longrope", **SU, "original_max_position_embeddings": 4096, "max_position_embeddings": 131072}
 H3_DECODER = pf.Rotary(48, frequencies=[pf.geometric(8, base=100.0, first=2 * np.pi)] * 3, sections=[8, 8, 8])
 LTX2_DECODER = pf.Rotary(64, layout="interleaved", frequencies=[pf.geometric(n) for n in (8, 12, 12)])
 
@@ -187,22 +148,25 @@ CASES = [
     ("krea2:Krea2RotaryPosEmbed", presets.krea2(), positions.flux(H, W, TEXT), lambda s, p: s.real(s.build(1000, [32, 48, 48])(s.ids(p)))),
     ("flux2:Flux2PosEmbed", presets.flux2(), positions.flux2(H, W, TEXT, image=10), lambda s, p: s.real(s.build(2000, [32] * 4)(s.ids(p)))),
     ("flux3:Flux3PosEmbed", presets.flux2(theta=1e4), positions.flux2(H, W, TEXT, image=10), lambda s, p: s.real(s.build(10000, [32] * 4)(s.ids(p)))),
-    ("hidream_image:HiDreamImageEmbedND", presets.hidream(), positions.flux(H, W, TEXT), hidream),
+    ("hidream_image:HiDreamImageEmbedND", presets.hidream(), positions.flux(H, W, TEXT),
+     lambda s, p: s.swapped(lambda q: s.module.apply_rope(q, q, s.build(10000, [64, 32, 32])(s.ids(p).float()[None]))[0])),
     ("prx:PRXEmbedND", presets.prx(), positions.grid(H, W),
      lambda s, p: lambda q: s.module.apply_rope(q, s.build(dim=64, theta=10000, axes_dim=[32, 32])(s.ids(p).float()[None]))),
     ("z_image:RopeEmbedder bria_fibo2:RopeEmbedder", presets.z_image(), positions.z_image(H, W, TEXT),
      lambda s, p: s.complex(s.build(theta=256.0, axes_dims=[32, 48, 48], axes_lens=[64, 16, 16])(s.ids(p)))),
     ("minimax_h3:MiniMaxH3RotaryPosEmbed", presets.minimax_h3(), positions.grid(F, H, W), lambda s, p: s.own("_apply_rotary_emb", *s.build()(s.ids(p)))),
-    ("autoencoders.autoencoder_kl_minimax_h3:MiniMaxH3VideoRotaryPosEmbed", H3_DECODER, unit_grid(),
+    ("autoencoders.autoencoder_kl_minimax_h3:MiniMaxH3VideoRotaryPosEmbed", H3_DECODER, UNIT_GRID,
      lambda s, p: s.real(tuple(table[0, :, 0] for table in s.build(48)(s.ids(p).float()[None])), half=True)),
     ("ideogram4:Ideogram4MRoPE", presets.ideogram4(), np.concatenate([positions.mrope([TEXT]), 65536 + positions.grid(1, H, W)]),
      lambda s, p: s.first(s.build(256, 5000000, (24, 20, 20))(s.ids(p)[None]), half=True)),
-    ("cosmos3:Cosmos3VLTextRotaryEmbedding", presets.cosmos3(), positions.mrope([TEXT, (F, H, W)], time_step=1.5), cosmos3),
+    ("cosmos3:Cosmos3VLTextRotaryEmbedding", presets.cosmos3(), positions.mrope([TEXT, (F, H, W)], time_step=1.5),
+     lambda s, p: s.first(s.build(128, 5e6, (24, 20, 20))(s.ids(p.T)[:, None], "cpu", s.torch.float32), half=True)),
     # classes that compute tables from sizes
     ("qwenimage:QwenEmbedRope nucleusmoe_image:NucleusMoEEmbedRope", presets.qwen_image(), positions.qwen_image(H, W, TEXT, frames=F), qwen_image),
-    ("qwenimage:QwenEmbedLayer3DRope", presets.qwen_image(), qwen_layers(), qwen_image),
-    ("qwenimage21:QwenImage21Rope", presets.qwen_image(), qwen_21(), qwen_image_21),
-    ("lumina2:Lumina2RotaryPosEmbed", presets.lumina2(), positions.lumina2(H, W, TEXT), lumina2),
+    ("qwenimage:QwenEmbedLayer3DRope", presets.qwen_image(), QWEN_LAYERS, qwen_image),
+    ("qwenimage21:QwenImage21Rope", presets.qwen_image(), QWEN_21, qwen_image_21),
+    ("lumina2:Lumina2RotaryPosEmbed", presets.lumina2(), positions.lumina2(H, W, TEXT),
+     lambda s, p: s.complex(s.build(10000, [32] * 3, patch_size=2)(s.latents(2 * H, 2 * W), s.torch.ones(1, TEXT, dtype=s.torch.int64))[3][0])),
     ("hunyuan_video:HunyuanVideoRotaryPosEmbed hunyuan_video15:HunyuanVideo15RotaryPosEmbed motif_video:MotifVideoRotaryPosEmbed",
      presets.hunyuan_video(), positions.grid(F, H, W), lambda s, p: s.real(s.build(2, 1, [16, 56, 56])(s.latents(F, 2 * H, 2 * W)))),
     ("hunyuan_video_framepack:HunyuanVideoFramepackRotaryPosEmbed", presets.hunyuan_video(), positions.grid(FRAMES, H, W),
@@ -234,7 +198,8 @@ CASES = [
     ("minimax_music3:MiniMaxMusic3RotaryEmbedding", presets.stable_audio(64), np.arange(9), lambda s, p: s.own("_apply_partial_rotary_emb", s.build(32)(9, s.cpu))),
     ("longcat_audio_dit:AudioDiTRotaryEmbedding", presets.llama(64, theta=1e5), np.arange(9),
      lambda s, p: s.own("_apply_rotary_emb", s.build(64)(s.torch.zeros(1, 9, 4)))),
-    ("omnigen:OmniGenSuScaledRotaryEmbedding", pf.Rotary(96, scaling=OMNIGEN), np.arange(9), omnigen),
+    ("omnigen:OmniGenSuScaledRotaryEmbedding", pf.Rotary(96, scaling=OMNIGEN), np.arange(9),
+     lambda s, p: s.real(s.build(96, rope_scaling=SU)(s.torch.zeros(1), s.torch.arange(9)[None]), half=True)),
     # functions instead of classes
     ("embeddings:get_3d_rotary_pos_embed", presets.cogvideox(), positions.cogvideox(F, H, W), lambda s, p: s.real(s.build(64, cropped(s, "cogvideo:cogvideox", 45, 30), (H, W), F))),
     ("embeddings:get_2d_rotary_pos_embed", presets.hunyuan_dit(), positions.cropped(H, W, base_rows=32, base_columns=32),
@@ -249,33 +214,31 @@ CASES = [
     ("name", "rotary", "where", "program"),
     [pytest.param(name, *case, id=name) for names, *case in CASES for name in names.split()],
 )
-def test_class(name, rotary, where, program, torch, embeddings, rng):
-    q = rng.standard_normal((1, 1, len(where), rotary.head_dim), np.float32)
-    rotated = program(Source(name, torch, embeddings), where)(torch.from_numpy(q))
-    assert_rotated_alike(rotary, where, q, rotated.numpy())
+def test_class(name, rotary, where, program, rng):
+    source, q = Source(name), rng.standard_normal((1, 1, len(where), rotary.head_dim), np.float32)
+    assert_rotated_alike(rotary, where, q, program(source, where)(source.torch.from_numpy(q)).numpy())
 
 
-def test_heads_of_ltx2(torch, embeddings, rng):
+def test_heads_of_ltx2(rng):
     """With rope_type="split", each head of LTX-2 rotates by its own part of the frequencies, like `ltx2_split`."""
-    source = Source("ltx2:LTX2AudioVideoRotaryPosEmbed", torch, embeddings)
-    rope = source.build(256, rope_type="split", num_attention_heads=4)
-    cos, sin = rope(rope.prepare_video_coords(1, F, H, W, torch.device("cpu")))
-    q = rng.standard_normal((1, 4, F * H * W, 64), np.float32)
-    theirs = source.module.apply_split_rotary_emb(torch.from_numpy(q), (cos, sin)).numpy()
+    s, q = Source("ltx2:LTX2AudioVideoRotaryPosEmbed"), rng.standard_normal((1, 4, F * H * W, 64), np.float32)
+    rope = s.build(256, rope_type="split", num_attention_heads=4)
+    tables = rope(rope.prepare_video_coords(1, F, H, W, s.cpu))
+    theirs = s.module.apply_split_rotary_emb(s.torch.from_numpy(q), tables).numpy()
     for head in range(4):
         rotary = presets.ltx2_split(256, head=head, heads=4)
-        assert_rotated_alike(rotary, positions.ltx2(F, H, W), q[:, head : head + 1], theirs[:, head : head + 1])
+        assert_rotated_alike(rotary, positions.ltx2(F, H, W), q[:, [head]], theirs[:, [head]])
 
 
-def test_positions_of_pipelines(torch, embeddings):
+def test_positions_of_pipelines():
     """Functions of presets.positions return the coordinates that pipelines or models of diffusers compute."""
+    torch, _ = optional("torch"), optional("diffusers")
     flux = importlib.import_module("diffusers.pipelines.flux.pipeline_flux").FluxPipeline
     ids = flux._prepare_latent_image_ids(1, H, W, torch.device("cpu"), torch.int64)
     np.testing.assert_array_equal(positions.flux(H, W), ids.numpy())
     flux2 = importlib.import_module("diffusers.pipelines.flux2.pipeline_flux2").Flux2Pipeline
-    text = flux2._prepare_text_ids(torch.zeros(1, TEXT, 2))[0]
-    image = flux2._prepare_latent_ids(torch.zeros(1, 2, H, W))[0]
-    np.testing.assert_array_equal(positions.flux2(H, W, TEXT), torch.cat([text, image]).numpy())
+    text, image = flux2._prepare_text_ids(torch.zeros(1, TEXT, 2)), flux2._prepare_latent_ids(torch.zeros(1, 2, H, W))
+    np.testing.assert_array_equal(positions.flux2(H, W, TEXT), torch.cat([text[0], image[0]]).numpy())
     references = flux2._prepare_image_ids([torch.zeros(1, 2, H, W), torch.zeros(1, 2, W, H)])[0]
     ours = [positions.flux2(H, W, image=10), positions.flux2(W, H, image=20)]
     np.testing.assert_array_equal(np.concatenate(ours), references.numpy())

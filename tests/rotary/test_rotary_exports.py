@@ -10,21 +10,23 @@ import pytest
 import posenc_fast as pf
 from support.optional import optional
 
-LINEAR = {"rope_type": "linear", "factor": 4.0}
+# fmt: off
+LINEAR, XPOS = {"rope_type": "linear", "factor": 4.0}, {"rope_type": "xpos"}
 DYNAMIC = {"rope_type": "dynamic", "factor": 2.0, "max_position_embeddings": 2048, "seq_len": 4096}
-LLAMA3 = {
-    "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
-    "original_max_position_embeddings": 8192,
-}  # fmt: skip
+LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+          "original_max_position_embeddings": 8192}
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}
 DEEPSEEK = {**YARN, "factor": 40.0, "mscale": 0.707, "mscale_all_dim": 0.5}
 SLOW = {**YARN, "beta_fast": 24.0, "beta_slow": 2.0, "truncate": False, "attention_factor": 1.25}
-LONG = {
-    "rope_type": "longrope", "short_factor": np.linspace(1, 1.5, 32).tolist(),
-    "long_factor": np.linspace(1, 60, 32).tolist(), "original_max_position_embeddings": 4096, "factor": 32.0,
-}  # fmt: skip
-XPOS = {"rope_type": "xpos"}
+LONG = {"rope_type": "longrope", "short_factor": np.linspace(1, 1.5, 32).tolist(), "factor": 32.0,
+        "long_factor": np.linspace(1, 60, 32).tolist(), "original_max_position_embeddings": 4096}
+PROPORTIONAL = {"rope_type": "proportional", "partial_rotary_factor": 0.25}
+# fmt: on
 IN_TURN = [0, 1, 2] * 10 + [0, 0]
+
+
+def seq_len_of(rotary):
+    return dict(rotary._settings.parameters).get("seq_len")
 
 
 # ---- ONNX -----------------------------------------------------------------------------------------------------------------
@@ -36,19 +38,12 @@ def run_onnx(domain, x, positions, cache, dtype):
     cache: export of the Rotary for this operator.
     """
     onnx, runtime = optional("onnx"), optional("onnxruntime")
-    kind = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    kind, of = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), onnx.helper.make_tensor_value_info
     inputs = ["x", "cos", "sin", "positions"] if not domain else ["x", "positions", "cos", "sin"]
     node = onnx.helper.make_node("RotaryEmbedding", inputs, ["y"], domain=domain, **cache.attributes)
-    graph = onnx.helper.make_graph(
-        [node],
-        "rotary",
-        [
-            onnx.helper.make_tensor_value_info("x", kind, x.shape),
-            onnx.helper.make_tensor_value_info("positions", onnx.TensorProto.INT64, positions.shape),
-        ],
-        [onnx.helper.make_tensor_value_info("y", kind, x.shape)],
-        [onnx.numpy_helper.from_array(cache.cos, "cos"), onnx.numpy_helper.from_array(cache.sin, "sin")],
-    )
+    given = [of("x", kind, x.shape), of("positions", onnx.TensorProto.INT64, positions.shape)]
+    tables = [onnx.numpy_helper.from_array(getattr(cache, name), name) for name in ("cos", "sin")]
+    graph = onnx.helper.make_graph([node], "rotary", given, [of("y", kind, x.shape)], tables)
     opsets = [onnx.helper.make_opsetid("", 23), *([onnx.helper.make_opsetid(domain, 1)] if domain else [])]
     model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=10)
     onnx.checker.check_model(model)
@@ -81,25 +76,23 @@ def test_onnx_runtime(rotary, dtype, domain):
     again = run_onnx(domain, flat, positions, cache, dtype).reshape(2, 50, 4, 64).swapaxes(1, 2)
     np.testing.assert_array_equal(again, rotated)
 
-
-def test_onnx_without_heads():
-    rotary = pf.Rotary(64, rotary_dim=32)
-    x, positions = np.ones((1, 2, 5, 64), np.float32), np.arange(5)[None]
-    cache = rotary.onnx_cache(5)
-    assert cache.attributes == {"interleaved": 0, "rotary_embedding_dim": 32}
-    np.testing.assert_allclose(run_onnx("", x, positions, cache, "float32"), rotary.apply(x), atol=1e-6)
+    if not domain:
+        # this operator needs num_heads only if x has three axes
+        cache = rotary.onnx_cache(300, dtype=dtype)
+        assert "num_heads" not in cache.attributes
+        np.testing.assert_array_equal(run_onnx(domain, x, positions, cache, dtype), rotated)
 
 
-def test_onnx_refused():
-    with pytest.raises(ValueError, match=r"layout='interleaved'; with the same weights"):
-        pf.Rotary(8, layout="interleaved_to_half").onnx_cache(4)
-    for rotary in (pf.Rotary(8, sections=[2, 2]), pf.Rotary(4, frequencies=[[1.0, 2.0], [3.0, 4.0]])):
-        with pytest.raises(ValueError, match=r"several axes; use Rotary.tables\(positions\)"):
-            rotary.onnx_cache(4)
-    with pytest.raises((TypeError, ValueError), match="length"):
-        pf.Rotary(8).onnx_cache(0)
-    with pytest.raises((TypeError, ValueError), match="num_heads"):
-        pf.Rotary(8).onnx_cache(4, num_heads=0)
+@pytest.mark.parametrize(("rotary", "arguments", "words"), [
+    (pf.Rotary(8, layout="interleaved_to_half"), {"length": 4}, "layout='interleaved'; with the same weights"),
+    (pf.Rotary(8, sections=[2, 2]), {"length": 4}, r"several axes; use Rotary.tables\(positions\)"),
+    (pf.Rotary(4, frequencies=[[1.0, 2.0], [3.0, 4.0]]), {"length": 4}, "several axes; use Rotary.tables"),
+    (pf.Rotary(8), {"length": 0}, "length"),
+    (pf.Rotary(8), {"length": 4, "num_heads": 0}, "num_heads"),
+], ids=["layout", "sections", "sums over axes", "length", "heads"])  # fmt: skip
+def test_onnx_refused(rotary, arguments, words):
+    with pytest.raises(ValueError, match=words):
+        rotary.onnx_cache(**arguments)
 
 
 # ---- transformers -----------------------------------------------------------------------------------------------------------
@@ -115,31 +108,27 @@ CONFIGS = {
     "yarn, all parameters": pf.Rotary(64, scaling=SLOW),
     "longrope, short": pf.Rotary(64, scaling={**LONG, "seq_len": 4096}),
     "longrope, long": pf.Rotary(64, scaling={**LONG, "seq_len": 4097}),
-    "proportional": pf.Rotary(64, scaling={"rope_type": "proportional", "partial_rotary_factor": 0.25}),
+    "proportional": pf.Rotary(64, scaling=PROPORTIONAL),
 }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CONFIGS)
 def test_frequencies_of_transformers(name):
-    utilities = optional("transformers.modeling_rope_utils")
-    transformers = optional("transformers")
-    rotary = CONFIGS[name]
-    config = rotary.config()
-    llama = transformers.LlamaConfig(hidden_size=1024, num_attention_heads=16, **config)
-    parameters = llama.rope_parameters
-    seq_len = dict(rotary._settings.parameters).get("seq_len")
-    if parameters["rope_type"] == "default":
-        module = optional("transformers.models.llama.modeling_llama")
-        frequencies, factor = module.LlamaRotaryEmbedding.compute_default_rope_parameters(llama)
+    utilities, transformers = optional("transformers.modeling_rope_utils"), optional("transformers")
+    llama = optional("transformers.models.llama.modeling_llama")
+    expected, seq_len = CONFIGS[name], seq_len_of(CONFIGS[name])
+    config = transformers.LlamaConfig(hidden_size=1024, num_attention_heads=16, **expected.config())
+    kind = config.rope_parameters["rope_type"]
+    if kind == "default":
+        frequencies, factor = llama.LlamaRotaryEmbedding.compute_default_rope_parameters(config)
         # LlamaRotaryEmbedding always rotates whole heads, so compare with a Rotary of whole heads
-        expected = rotary if name != "a part" else pf.Rotary(80)
+        expected = expected if name != "a part" else pf.Rotary(80)
     else:
-        compute = utilities.ROPE_INIT_FUNCTIONS[parameters["rope_type"]]
-        frequencies, factor = compute(llama, "cpu", seq_len=None if seq_len is None else int(seq_len))
-        expected = rotary
+        compute = utilities.ROPE_INIT_FUNCTIONS[kind]
+        frequencies, factor = compute(config, "cpu", seq_len=None if seq_len is None else int(seq_len))
     np.testing.assert_allclose(frequencies.numpy(), expected.frequencies, rtol=1e-6)
-    assert factor == pytest.approx(rotary.attention_factor, rel=1e-12)
+    assert factor == pytest.approx(expected.attention_factor, rel=1e-12)
 
 
 @pytest.mark.parametrize("rotary", [
@@ -151,8 +140,7 @@ def test_frequencies_of_transformers(name):
 ], ids=[*CONFIGS, "sections", "interleaved sections", "a third", "no simple part"])  # fmt: skip
 def test_config_round_trip(rotary):
     config = json.loads(json.dumps(rotary.config()))
-    seq_len = dict(rotary._settings.parameters).get("seq_len")
-    again = pf.Rotary.from_config(config, layout="half", seq_len=seq_len)
+    again = pf.Rotary.from_config(config, layout="half", seq_len=seq_len_of(rotary))
     np.testing.assert_array_equal(again.frequencies, rotary.frequencies)
     assert again.attention_factor == rotary.attention_factor
     assert (again.head_dim, again.rotary_dim, again.ndim) == (rotary.head_dim, rotary.rotary_dim, rotary.ndim)
@@ -196,28 +184,21 @@ def test_gguf_round_trip(architecture, rotary):
     ("phi3", pf.Rotary(64, scaling={**LONG, "seq_len": 4097})),
     ("phi3", pf.Rotary(96, rotary_dim=64, scaling={**LONG, "seq_len": 10})),
     ("qwen2", pf.Rotary(8, frequencies=[1.0, 0.5, 0.25, 0.1], attention_factor=0.5)),
-    ("gemma4", pf.Rotary(64, scaling={"rope_type": "proportional", "partial_rotary_factor": 0.25})),
+    ("gemma4", pf.Rotary(64, scaling=PROPORTIONAL)),
 ], ids=lambda one: one if isinstance(one, str) else "")  # fmt: skip
 def test_gguf_by_factors(architecture, rotary, tmp_path):
     gguf = optional("gguf")
     metadata = rotary.gguf(architecture)
     # write the metadata to a file with the package gguf, as other programs do
-    writer = gguf.GGUFWriter(tmp_path / "model.gguf", architecture)
+    writer = gguf.GGUFWriter(tmp_path / "model.gguf", metadata.pop("general.architecture"))
+    add = {np.ndarray: writer.add_tensor, str: writer.add_string, int: writer.add_uint32, float: writer.add_float32}
     for key, value in metadata.items():
-        if isinstance(value, np.ndarray):
-            writer.add_tensor(key, value)
-        elif isinstance(value, str):
-            if key != "general.architecture":
-                writer.add_string(key, value)
-        else:
-            (writer.add_uint32 if isinstance(value, int) else writer.add_float32)(key, value)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
+        add[type(value)](key, value)
+    for write in (writer.write_header_to_file, writer.write_kv_data_to_file, writer.write_tensors_to_file):
+        write()
     writer.close()
-    seq_len = dict(rotary._settings.parameters).get("seq_len")
-    for source in (metadata, tmp_path / "model.gguf"):
-        again = pf.Rotary.from_gguf(source, seq_len=seq_len)
+    for source in (rotary.gguf(architecture), tmp_path / "model.gguf"):
+        again = pf.Rotary.from_gguf(source, seq_len=seq_len_of(rotary))
         assert (again.head_dim, again.rotary_dim, again.layout) == (rotary.head_dim, rotary.rotary_dim, rotary.layout)
         # numbers in GGUF files are float32, and a pair of frequency 0 is written with a frequency of about 1e-30
         np.testing.assert_allclose(again.frequencies, rotary.frequencies, rtol=1.3e-7, atol=2e-30)

@@ -54,34 +54,28 @@ def ggml(x, positions, neox, dims, base, scale=1.0, original=0, yarn=False, fact
     return rotated
 
 
+# fmt: off
 DIVISORS = np.linspace(1, 8, 64, dtype=np.float32)
 SHORT, LONG = np.linspace(1, 1.5, 48, dtype=np.float32), np.linspace(1, 60, 48, dtype=np.float32)
-GEMMA3 = with_heads(
-    "gemma3", 256, attention__sliding_window=1024, rope__freq_base=1e6, rope__scaling__type="linear",
-    rope__scaling__factor=8.0,
-)  # fmt: skip
+YARN = {"rope__scaling__type": "yarn", "rope__scaling__original_context_length": 4096}
+GEMMA3 = with_heads("gemma3", 256, attention__sliding_window=1024, rope__freq_base=1e6, rope__scaling__type="linear",
+                    rope__scaling__factor=8.0)
 PHI3 = with_heads(
     "phi3", rope__dimension_count=96, context_length=131072, rope__scaling__original_context_length=4096,
-    rope__scaling__attn_factor=1.25,
-) | {"rope_factors_short.weight": SHORT, "rope_factors_long.weight": LONG}  # fmt: skip
+    rope__scaling__attn_factor=1.25) | {"rope_factors_short.weight": SHORT, "rope_factors_long.weight": LONG}
 DEEPSEEK = file_of(
-    "deepseek2", attention__key_length=576, attention__kv_lora_rank=512, rope__dimension_count=64,
-    rope__scaling__type="yarn", rope__scaling__factor=40.0, rope__scaling__original_context_length=4096,
-    rope__scaling__yarn_log_multiplier=float(np.float32(0.0707)),
-)  # fmt: skip
-GPT_OSS = with_heads(
-    "gpt-oss", 64, rope__freq_base=150000.0, rope__scaling__type="yarn", rope__scaling__factor=32.0,
-    rope__scaling__original_context_length=4096, attention__sliding_window=128,
-)  # fmt: skip
-OLMO3 = with_heads(
-    "olmo2", rope__freq_base=5e5, rope__scaling__type="yarn", rope__scaling__factor=8.0,
-    rope__scaling__original_context_length=8192, attention__sliding_window=4096,
-)  # fmt: skip
+    "deepseek2", **YARN, attention__key_length=576, attention__kv_lora_rank=512, rope__dimension_count=64,
+    rope__scaling__factor=40.0, rope__scaling__yarn_log_multiplier=float(np.float32(0.0707)))
+GPT_OSS = with_heads("gpt-oss", 64, **YARN, rope__freq_base=150000.0, rope__scaling__factor=32.0,
+                     attention__sliding_window=128)
+OLMO3 = with_heads("olmo2", rope__freq_base=5e5, rope__scaling__type="yarn", rope__scaling__factor=8.0,
+                   rope__scaling__original_context_length=8192, attention__sliding_window=4096)
 GEMMA4 = file_of(
     "gemma4", attention__key_length=512, attention__key_length_swa=256, rope__dimension_count=512,
     rope__dimension_count_swa=256, rope__freq_base=1e6, rope__freq_base_swa=1e4, attention__sliding_window=512,
     attention__sliding_window_pattern=[True, True, False],
-) | {"rope_freqs.weight": np.where(np.arange(256) < 64, 1, 1e30)}  # fmt: skip
+) | {"rope_freqs.weight": np.where(np.arange(256) < 64, 1, 1e30)}
+MODERN_BERT = with_heads("modern-bert", 64, rope__freq_base=160000.0, attention__sliding_window=128)
 # keys: names of cases. Values: (metadata, arguments of from_gguf, width of heads, arguments of ggml).
 CASES = {
     "llama": (with_heads("llama", rope__dimension_count=128, rope__freq_base=5e5), {}, 128, (False, 128, 5e5)),
@@ -108,11 +102,12 @@ CASES = {
     "gemma4, full": (GEMMA4, {"layer": 2}, 512, (True, 512, 1e6, 1.0, 0, False, GEMMA4["rope_freqs.weight"])),
     "olmo3, sliding": (OLMO3, {"layer": 2}, 128, (True, 128, 5e5)),
     "olmo3, full": (OLMO3, {"layer": 3}, 128, (True, 128, 5e5, 1 / 8, 8192, True)),
-    "modern-bert, the first": (with_heads("modern-bert", 64, rope__freq_base=160000.0, attention__sliding_window=128), {"layer": 0}, 64, (True, 64, 160000.0)),
-    "modern-bert, the second": (with_heads("modern-bert", 64, rope__freq_base=160000.0, attention__sliding_window=128), {"layer": 1}, 64, (True, 64, 1e4)),
+    "modern-bert, the first": (MODERN_BERT, {"layer": 0}, 64, (True, 64, 160000.0)),
+    "modern-bert, the second": (MODERN_BERT, {"layer": 1}, 64, (True, 64, 1e4)),
     "exaone4, small": (with_heads("exaone4", rope__freq_base=1e6), {"layer": 3}, 128, (True, 128, 1e6)),
     "glm4, no sections": (with_heads("glm4", rope__dimension_count=64), {}, 128, (False, 64, 1e4)),
-}  # fmt: skip
+}
+# fmt: on
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -147,7 +142,6 @@ def test_layers_without_rope(metadata, layers):
 
 
 @pytest.mark.parametrize(("architecture", "sections", "axes"), [
-    ("qwen2vl", [16, 24, 24, 0], [0] * 16 + [1] * 24 + [2] * 24),
     ("qwen2vl", [16, 24, 24], [0] * 16 + [1] * 24 + [2] * 24),
     ("glm4", [24, 20, 20, 0], [0] * 24 + [1] * 20 + [2] * 20),
     ("qwen3vl", [24, 20, 20, 0], [0, 1, 2] * 20 + [0] * 4),
@@ -167,51 +161,33 @@ def test_layouts(layout, architectures):
         assert read(with_heads(architecture)).layout == layout, architecture
 
 
-@pytest.mark.parametrize("architecture", ["gpt2", "bloom", "mpt", "bert", "t5", "mamba", "rwkv7", "nemotron_h"])
-def test_architectures_without_rope(architecture):
-    with pytest.raises(ValueError, match=r"no rotary encoding in llama\.cpp"):
-        read(with_heads(architecture))
-
-
 # ---- files, and other programs that read them -----------------------------------------------------------------------------
 
 
 def written(path, architecture, tensors=(), **keys):
     """Write a GGUF file with the package gguf, and return its path."""
-    gguf = optional("gguf")
-    writer = gguf.GGUFWriter(path, architecture)
-    writer.add_block_count(2)
-    writer.add_token_list(["a", "b"])
-    for key, value in keys.items():
+    writer = optional("gguf").GGUFWriter(path, architecture)
+    for key, value in ({"block_count": 2, "token_list": ["a", "b"]} | keys).items():
         getattr(writer, f"add_{key}")(value)
     for name, values in tensors:
         writer.add_tensor(name, values)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
+    for write in (writer.write_header_to_file, writer.write_kv_data_to_file, writer.write_tensors_to_file):
+        write()
     writer.close()
     return path
 
 
 def test_files(tmp_path):
-    gguf = optional("gguf")
-    path = written(
-        tmp_path / "model.gguf", "llama", [("rope_freqs.weight", DIVISORS)], embedding_length=4096, head_count=32,
-        rope_dimension_count=128, rope_freq_base=5e5, context_length=131072,
-    )  # fmt: skip
-    metadata = with_heads("llama", rope__freq_base=5e5, context_length=131072) | {"rope_freqs.weight": DIVISORS}
+    path, tensors = tmp_path / "model.gguf", [("rope_freqs.weight", DIVISORS)]
+    written(path, "llama", tensors, embedding_length=4096, head_count=32, rope_dimension_count=128, rope_freq_base=5e5)
+    metadata = with_heads("llama", rope__freq_base=5e5) | dict(tensors)
     assert read(path) == read(str(path)) == read(metadata)
-    yarn = written(
-        tmp_path / "yarn.gguf", "qwen3", key_length=128, rope_freq_base=1e6, rope_scaling_factor=4.0,
-        rope_scaling_type=gguf.RopeScalingType.YARN, rope_scaling_orig_ctx_len=32768,
-    )  # fmt: skip
     scaling = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}
-    assert read(yarn) == pf.Rotary(128, base=1e6, scaling=scaling)
-    sections = written(
-        tmp_path / "sections.gguf", "qwen2vl", key_length=128, rope_freq_base=1e6,
-        rope_dimension_sections=[16, 24, 24, 0],
-    )  # fmt: skip
-    assert read(sections) == pf.Rotary(128, base=1e6, sections=[16, 24, 24])
+    yarn = {"type": optional("gguf").RopeScalingType.YARN, "factor": 4.0, "orig_ctx_len": 32768}
+    written(path, "qwen3", key_length=128, **{f"rope_scaling_{key}": value for key, value in yarn.items()})
+    assert read(path) == pf.Rotary(128, scaling=scaling)
+    written(path, "qwen2vl", key_length=128, rope_freq_base=1e6, rope_dimension_sections=[16, 24, 24, 0])
+    assert read(path) == pf.Rotary(128, base=1e6, sections=[16, 24, 24])
 
 
 @pytest.mark.slow
@@ -238,7 +214,20 @@ def test_files_that_transformers_reads(architecture, keys, tmp_path):
 # ---- bad input ------------------------------------------------------------------------------------------------------------
 
 
+# keys: misspelt keys. Values: the keys that the error suggests.
+MISSPELT = {
+    "llama.rope.freq_bas": "llama.rope.freq_base", "llama.rope.theta": "llama.rope.freq_base",
+    "llama.attention.key_length_k": "llama.attention.key_length", "lama.rope.freq_base": "llama.rope.freq_base",
+    "qwen2.rope.freq_base": "llama.rope.freq_base", "rope_freq.weight": "rope_freqs.weight",
+    "rope_freqs": "rope_freqs.weight",
+}  # fmt: skip
+WITHOUT = ["gpt2", "bloom", "mpt", "bert", "t5", "mamba", "rwkv7", "nemotron_h"]
 REFUSED = {
+    **{name: (with_heads(name), {}, r"no rotary encoding in llama\.cpp") for name in WITHOUT},
+    **{
+        key: (with_heads("llama") | {key: 64}, {}, rf"source\['{re.escape(key)}'\] is unknown .*did you mean '{meant}'")
+        for key, meant in MISSPELT.items()
+    },
     "nothing": ({}, {}, "general.architecture"),
     "unknown": (file_of("qwen9"), {}, "'qwen9' is unknown, .*; did you mean '.*'"),
     "no width": (file_of("llama"), {}, "lacks 'llama.embedding_length'"),
@@ -281,40 +270,22 @@ def test_refused(name):
         read(metadata, **arguments)
 
 
-# keys: misspelt keys. Values: the keys that the error suggests.
-MISSPELT = {
-    "llama.rope.freq_bas": "llama.rope.freq_base", "llama.rope.theta": "llama.rope.freq_base",
-    "llama.attention.key_length_k": "llama.attention.key_length", "lama.rope.freq_base": "llama.rope.freq_base",
-    "qwen2.rope.freq_base": "llama.rope.freq_base", "rope_freq.weight": "rope_freqs.weight",
-    "rope_freqs": "rope_freqs.weight",
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("key", MISSPELT)
-def test_misspelt_keys(key):
-    with pytest.raises(ValueError, match=rf"source\['{re.escape(key)}'\] is unknown .*did you mean '{MISSPELT[key]}'"):
-        read(with_heads("llama") | {key: 64})
-
-
 def edited(key, rng):
     """Return a key with one typing error: an extra, missing or wrong character, or two swapped characters."""
     i, letter = rng.integers(len(key)), chr(rng.choice(list(b"abcdefghijklmnopqrstuvwxyz0123456789._-")))
     swapped = key[:i] + key[i : i + 2][::-1] + key[i + 2 :]
-    return str(
-        rng.choice([key[:i] + key[i + 1 :], key[:i] + letter + key[i:], key[:i] + letter + key[i + 1 :], swapped])
-    )
+    edits = [key[:i] + key[i + 1 :], key[:i] + letter + key[i:], key[:i] + letter + key[i + 1 :], swapped]
+    return str(rng.choice(edits))
 
 
 def test_errors_name_misspelt_keys():
     rng = np.random.default_rng(SEED)
-    cases, edits = list(CASES.values()), 0
-    while edits < 100:
+    cases = list(CASES.values())
+    for _ in range(100):
         metadata, arguments, *_ = cases[rng.integers(len(cases))]
-        key = str(rng.choice(list(metadata)))
-        other = edited(key, rng)
-        if other in metadata:
-            continue
-        edits += 1
+        key = other = str(rng.choice(list(metadata)))
+        while other in metadata:
+            other = edited(key, rng)
         with pytest.raises((TypeError, ValueError)) as error:
             read({other if name == key else name: value for name, value in metadata.items()}, **arguments)
         assert repr(other) in str(error.value) or key == "general.architecture", (key, other)
@@ -372,18 +343,17 @@ def test_files_that_are_not_gguf(tmp_path):
     optional("gguf")
     with pytest.raises(FileNotFoundError, match=r"nowhere\.gguf"):
         read(tmp_path / "nowhere.gguf")
-    (tmp_path / "cut.gguf").write_bytes(b"GGUF" + bytes(8))
-    with pytest.raises(ValueError, match=r"cut\.gguf cannot be read as GGUF"):
-        read(tmp_path / "cut.gguf")
-    # one file announces an array of 2^40 integers, which it does not contain, and one has bytes that are not UTF-8
-    name = b"general.architecture"
-    for file, entry in {
-        "array": struct.pack("<Q20sIIQ", 20, name, 9, 0, 2**40),
-        "letters": struct.pack("<Q20sIQ2s", 20, name, 8, 2, b"\xff\xfe"),
-    }.items():
-        (tmp_path / f"{file}.gguf").write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + entry)
-        with pytest.raises(ValueError, match=rf"{file}\.gguf cannot be read as GGUF"):
-            read(tmp_path / f"{file}.gguf")
+    name, path = b"general.architecture", tmp_path / "bad.gguf"
+    for contents in (
+        bytes(8),
+        # an array of 2^40 integers is announced, but missing
+        struct.pack("<IQQQ20sIIQ", 3, 0, 1, 20, name, 9, 0, 2**40),
+        # these bytes are not UTF-8
+        struct.pack("<IQQQ20sIQ2s", 3, 0, 1, 20, name, 8, 2, b"\xff\xfe"),
+    ):
+        path.write_bytes(b"GGUF" + contents)
+        with pytest.raises(ValueError, match=r"bad\.gguf cannot be read as GGUF"):
+            read(path)
     with pytest.raises(ValueError, match="is not a regular file"):
         read(tmp_path)
     with pytest.raises(TypeError, match="source must be the path"):

@@ -25,26 +25,20 @@ def arrays():
         return dict(file)
 
 
-LLAMA3 = {
-    "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
-    "original_max_position_embeddings": 8192,
-}  # fmt: skip
+# fmt: off
+LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+          "original_max_position_embeddings": 8192}
 YARN = {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 4096}
-DEEPSEEK = {"factor": 40.0, "mscale": 1.0, "mscale_all_dim": 0.707}
-LONGROPE = {
-    "rope_type": "longrope",
-    "short_factor": 1 + 0.01 * np.arange(32),
-    "long_factor": 1 + 0.5 * np.arange(32),
-    "original_max_position_embeddings": 4096,
-    "factor": 32.0,
-}
+LONGROPE = {"rope_type": "longrope", "short_factor": 1 + 0.01 * np.arange(32), "factor": 32.0,
+            "long_factor": 1 + 0.5 * np.arange(32), "original_max_position_embeddings": 4096}
+# fmt: on
 # (key of the recorded frequencies, key of the recorded attention factor (optional), base, scaling)
 SCALINGS = [
     ("g247", "g248", 5e5, {"rope_type": "linear", "factor": 4.0}),
     ("g249", "g250", 5e5, {"rope_type": "dynamic", "factor": 2.0, "max_position_embeddings": 4096, "seq_len": 16384}),
     ("g251", "g252", 5e5, YARN),
     ("g253", "g254", 5e5, {**YARN, "truncate": False}),
-    ("g255", "g256", 5e5, {**YARN, **DEEPSEEK}),
+    ("g255", "g256", 5e5, {**YARN, "factor": 40.0, "mscale": 1.0, "mscale_all_dim": 0.707}),
     ("g257", "g258", 5e5, LLAMA3),
     ("g259", "g260", 5e5, LONGROPE),
     ("g261", "g262", 5e5, {**LONGROPE, "seq_len": 4097}),

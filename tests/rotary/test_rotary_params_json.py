@@ -14,41 +14,32 @@ from support.command_line import run
 
 read = pf.Rotary.from_config
 
-# contents of published files: Llama 2 7B, Llama 3.1 8B, Llama 3.2 1B, Mistral 7B 0.3, Mistral Nemo
+# contents of published files: Llama 2 7B, Llama 3.1 8B, Llama 4, Mistral 7B 0.3 and others
+# fmt: off
 LLAMA2 = {"dim": 4096, "multiple_of": 256, "n_heads": 32, "n_layers": 32, "norm_eps": 1e-5, "vocab_size": -1}
-LLAMA31 = {
-    "dim": 4096, "n_layers": 32, "n_heads": 32, "n_kv_heads": 8, "vocab_size": 128256, "ffn_dim_multiplier": 1.3,
-    "multiple_of": 1024, "norm_eps": 1e-5, "rope_theta": 500000.0, "use_scaled_rope": True,
-}  # fmt: skip
+LLAMA31 = {**LLAMA2, "n_kv_heads": 8, "vocab_size": 128256, "ffn_dim_multiplier": 1.3, "multiple_of": 1024,
+           "rope_theta": 500000.0, "use_scaled_rope": True}
 LLAMA32 = {**LLAMA31, "dim": 2048, "n_layers": 16, "ffn_dim_multiplier": 1.5, "multiple_of": 256}
-LLAMA4 = {
-    "dim": 5120, "n_layers": 48, "n_heads": 40, "rope_theta": 500000.0, "vocab_size": 202048, "nope_layer_interval": 4,
-    "use_scaled_rope": False, "moe_args": {"num_experts": 16},
-}  # fmt: skip
-MISTRAL = {
-    "dim": 4096, "n_layers": 32, "head_dim": 128, "hidden_dim": 14336, "n_heads": 32, "n_kv_heads": 8,
-    "norm_eps": 1e-5, "vocab_size": 32768, "rope_theta": 1000000.0,
-}  # fmt: skip
+LLAMA4 = {"dim": 5120, "n_layers": 48, "n_heads": 40, "rope_theta": 500000.0, "vocab_size": 202048,
+          "nope_layer_interval": 4, "use_scaled_rope": False, "moe_args": {"num_experts": 16}}
+MISTRAL = {"dim": 4096, "n_layers": 32, "head_dim": 128, "hidden_dim": 14336, "n_heads": 32, "n_kv_heads": 8,
+           "norm_eps": 1e-5, "vocab_size": 32768, "rope_theta": 1000000.0}
 NEMO = {**MISTRAL, "dim": 5120, "n_layers": 40, "max_seq_len": 128000, "model_type": "transformer"}
 YARN = {"original_max_position_embeddings": 16384, "factor": 16, "apply_scale": False, "beta": 32, "alpha": 1}
 SMALL = {**MISTRAL, "dim": 3072, "n_layers": 26, "yarn": YARN, "llama_4_scaling": {"beta": 0.1}}
 LATENT = {**MISTRAL, "head_dim": None, "kv_lora_rank": 512, "qk_rope_head_dim": 64, "qk_nope_head_dim": 128}
-LLAMA3 = {
-    "rope_type": "llama3", "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192,
-}  # fmt: skip
+LLAMA3 = {"rope_type": "llama3", "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+          "original_max_position_embeddings": 8192}
 TUNE = {"num_heads": 32, "embed_dim": 4096, "num_layers": 32, "rope_base": 500000}
-LIT = {
-    "name": "Llama-3.1-8B", "n_embd": 4096, "n_head": 32, "head_size": 128, "n_layer": 32, "rotary_percentage": 1.0,
-    "rope_base": 500000, "rope_condense_ratio": 1, "rope_interleave": False, "rope_local_base_freq": None,
-    "rope_indices": None, "latent_attention": None,
-    "rope_adjustments": {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_seq_len": 8192},
-}  # fmt: skip
-GEMMA = {
-    **LIT, "n_head": 8, "head_size": 256, "rope_base": 1000000, "rope_adjustments": {"factor": 8.0},
-    "rope_local_base_freq": 10000, "rope_indices": [1, 1, 1, 1, 1, 0],
-}  # fmt: skip
+LIT = {"name": "Llama-3.1-8B", "n_embd": 4096, "n_head": 32, "head_size": 128, "n_layer": 32, "rotary_percentage": 1.0,
+       "rope_base": 500000, "rope_condense_ratio": 1, "rope_interleave": False, "rope_local_base_freq": None,
+       "rope_indices": None, "latent_attention": None, "rope_adjustments": {
+           "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_seq_len": 8192}}
+GEMMA = {**LIT, "n_head": 8, "head_size": 256, "rope_base": 1000000, "rope_adjustments": {"factor": 8.0},
+         "rope_local_base_freq": 10000, "rope_indices": [1, 1, 1, 1, 1, 0]}
 PYTHIA = {**LIT, "n_embd": 512, "n_head": 8, "head_size": 64, "rotary_percentage": 0.25, "rope_base": 10000,
-          "rope_adjustments": None}  # fmt: skip
+          "rope_adjustments": None}
+# fmt: on
 
 
 def original(*arguments, **options):
@@ -62,7 +53,6 @@ RIGHT = {
     "factors": ({**LLAMA31, "dim": 512, "rope_scaling_factor": 16, "rope_high_freq_factor": 2}, {}, original(16, base=5e5, scaling={**LLAMA3, "factor": 16.0, "high_freq_factor": 2.0})),
     "Llama 4, layer 2": (LLAMA4, {"layer": 2}, original(128, base=5e5)),
     "Llama 4, layer 3": (LLAMA4, {"layer": 3}, None),
-    "Mistral": (MISTRAL, {}, original(128, base=1e6)),
     "a window": ({**MISTRAL, "sliding_window": [4096, None], "rope_theta": 1e4}, {"layer": 1}, original(128)),
     "Mistral Nemo": (NEMO, {}, original(128, base=1e6)),
     "in the order of transformers": (MISTRAL, {"layout": "half"}, pf.Rotary(128, base=1e6)),
@@ -134,7 +124,7 @@ def test_refused(name):
 JUNK = [None, "", "x", -1, 0, 1, True, math.nan, math.inf, 10**30, 1e-320, [], [1], {}, {"factor": "x"}]
 
 
-@pytest.mark.parametrize("name", ["factors", "Llama 4, layer 3", "a window", "yarn", "latent attention", "torchtune, Llama 3.2", "litgpt, condensed", "litgpt, local", "litgpt, global", "litgpt, with its own count"])  # fmt: skip
+@pytest.mark.parametrize("name", RIGHT)
 def test_junk(name):
     """For a wrong value at any key, from_config returns a finite Rotary or None, or raises TypeError or ValueError."""
     config, arguments, _ = RIGHT[name]
@@ -148,16 +138,15 @@ def test_junk(name):
 # ---- the check of files ---------------------------------------------------------------------------------------------------
 
 
-def test_check_names_the_format(tmp_path, capsys):
-    (tmp_path / "params.json").write_text(json.dumps(MISTRAL))
-    assert run("check", str(tmp_path)) == 0
-    assert "config (params.json of Mistral): config: base 1e+06, 64 pairs" in capsys.readouterr().out
-
-
-def test_check_compares_with_the_file(tmp_path):
+def test_check(tmp_path, capsys):
+    """`check` names the format of the file, and compares the frequencies of weights with it."""
     (tmp_path / "params.json").write_text(json.dumps(LLAMA31))
     for base, verdict in ((5e5, "right"), (1e4, "wrong")):
         rotary = pf.Rotary(128, base=base, scaling={**LLAMA3, "factor": 8.0})
         np.savez(tmp_path / "weights.npz", inv_freq=rotary.frequencies.astype(np.float32))
         (finding,) = pf.check(tmp_path).findings
         assert finding.verdict == verdict
+    (tmp_path / "params.json").write_text(json.dumps(MISTRAL))
+    (tmp_path / "weights.npz").unlink()
+    assert run("check", str(tmp_path)) == 0
+    assert "config (params.json of Mistral): config: base 1e+06, 64 pairs" in capsys.readouterr().out

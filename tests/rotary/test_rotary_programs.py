@@ -13,19 +13,10 @@ import pytest
 import posenc_fast as pf
 from support.optional import optional
 from support.programs import program
+from support.rotations import assert_rotated_alike
 
 read = pf.Rotary.from_config
 LENGTH = 40
-
-
-def assert_rotated_alike(rotary, q, theirs, positions=None, name=""):
-    """Assert that a Rotary rotates q to `theirs`, up to the errors of float32 frequencies and angles."""
-    positions = np.arange(q.shape[-2]) if positions is None else positions
-    ours = rotary.apply(q, positions=positions)
-    theirs = np.asarray(theirs)
-    np.testing.assert_array_equal(ours[..., rotary.rotary_dim :], theirs[..., rotary.rotary_dim :], name)
-    bound = 2.0**-22 + 2.0**-23 * positions.max()
-    np.testing.assert_allclose(ours, theirs, rtol=0, atol=bound * np.abs(q).max(), err_msg=name)
 
 
 @pytest.fixture
@@ -33,8 +24,11 @@ def torch():
     return optional("torch")
 
 
-def queries(rng, head_dim, length=LENGTH):
-    return rng.standard_normal((1, 2, length, head_dim), np.float32)
+def alike(rotary, rng, rotate, positions=None):
+    """Assert that a Rotary rotates queries like a program for tensors (batch, length, heads, head_dim)."""
+    q = rng.standard_normal((1, 2, LENGTH, rotary.head_dim), np.float32)
+    rotated = rotate(optional("torch").from_numpy(q).transpose(1, 2)).transpose(1, 2)
+    assert_rotated_alike(rotary, np.arange(LENGTH) if positions is None else positions, q, rotated.numpy())
 
 
 # ---- series and proteins ------------------------------------------------------------------------------------------------
@@ -43,37 +37,32 @@ def queries(rng, head_dim, length=LENGTH):
 def test_moirai(torch, rng):
     """`moirai` rotates the first half of each head, like Moirai's projection with partial_factor (0, 0.5)."""
     module = program("uni2ts", "uni2ts/module/position/attn_projection.py", "jaxtyping")
-    half = {"partial_factor": (0.0, 0.5)}
-    theirs = module.QueryKeyProjection(128, 2, 1, module.RotaryProjection, **half)
-    q, time_id = queries(rng, 64), rng.integers(0, 500, size=LENGTH)
-    x = torch.from_numpy(q)[:, None]
+    theirs = module.QueryKeyProjection(128, 2, 1, module.RotaryProjection, partial_factor=(0.0, 0.5))
+    time_id = rng.integers(0, 500, size=LENGTH)
     ids = torch.from_numpy(time_id)[None, None, None]
-    rotated, _ = theirs(x, x, ids, ids)
-    assert_rotated_alike(pf.presets.moirai(), q, rotated[:, 0], time_id)
+
+    def rotate(q):
+        x = q.transpose(1, 2)[:, None]
+        return theirs(x, x, ids, ids)[0][:, 0].transpose(1, 2)
+
+    alike(pf.presets.moirai(), rng, rotate, time_id)
 
 
 @pytest.mark.parametrize("file", ["timesfm/torch/transformer.py", "timesfm3/torch/transformer.py"], ids=["2.5", "3"])
-def test_timesfm(file, torch, rng):
+def test_timesfm(file, rng):
     """Compare the Rotary of a TimesFM config with the programs of TimesFM 2.5 and 3."""
     module = program("timesfm", file)
-    q = queries(rng, 80)
-    rotated = module.RotaryPositionalEmbedding(80)(torch.from_numpy(q).transpose(1, 2)).transpose(1, 2)
-    assert_rotated_alike(read({"model_type": "timesfm2_5", "head_dim": 80}), q, rotated)
+    alike(read({"model_type": "timesfm2_5", "head_dim": 80}), rng, module.RotaryPositionalEmbedding(80))
 
 
-def test_esmc(torch, rng):
+def test_esmc(rng):
     """Compare the Rotary of an ESM C config (300 million parameters) with the original program."""
     theirs = program("esm", "esm/layers/rotary.py").RotaryEmbedding(64)
-    q = queries(rng, 64)
-    x = torch.from_numpy(q).transpose(1, 2)
-    rotated, _ = theirs(x, x.clone())
     config = {"model_type": "esmc", "hidden_size": 960, "num_attention_heads": 15}
-    assert_rotated_alike(read(config), q, rotated.transpose(1, 2))
+    alike(read(config), rng, lambda q: theirs(q, q.clone())[0])
 
 
 # ---- params.json --------------------------------------------------------------------------------------------------------
-
-LLAMA = {"dim": 512, "n_heads": 4, "n_layers": 2, "multiple_of": 256, "norm_eps": 1e-5, "vocab_size": 1000}
 
 
 @pytest.mark.parametrize(("config", "scaled"), [
@@ -81,24 +70,20 @@ LLAMA = {"dim": 512, "n_heads": 4, "n_layers": 2, "multiple_of": 256, "norm_eps"
     ({"rope_theta": 500000.0, "use_scaled_rope": False}, False),
     ({"rope_theta": 500000.0, "use_scaled_rope": True, "rope_scaling_factor": 8, "rope_high_freq_factor": 4}, True),
 ], ids=["Llama 2", "Llama 3", "Llama 3.1"])  # fmt: skip
-def test_params_json_of_meta(config, scaled, torch, rng):
+def test_params_json_of_meta(config, scaled, rng):
     parallel = ("", ".nn", ".nn.model_parallel", ".nn.model_parallel.initialize", ".nn.model_parallel.layers")
     module = program("llama_models", "llama_models/llama3/model.py", *(f"fairscale{name}" for name in parallel))
-    q = queries(rng, 128)
     factors = module.precompute_freqs_cis(128, LENGTH, config.get("rope_theta", 10000.0), scaled)
-    x = torch.from_numpy(q).transpose(1, 2)
-    rotated, _ = module.apply_rotary_emb(x, x, factors)
-    assert_rotated_alike(read({**LLAMA, **config}), q, rotated.transpose(1, 2))
+    shape = {"dim": 512, "n_heads": 4, "n_layers": 2, "multiple_of": 256, "norm_eps": 1e-5, "vocab_size": 1000}
+    alike(read({**shape, **config}), rng, lambda q: module.apply_rotary_emb(q, q, factors)[0])
 
 
 @pytest.mark.parametrize("theta", [1e4, 1e6])
-def test_params_json_of_mistral(theta, torch, rng):
+def test_params_json_of_mistral(theta, rng):
     module = program("mistral_inference", "mistral_inference/rope.py")
-    q = queries(rng, 128)
-    x = torch.from_numpy(q)[0].transpose(0, 1)
-    rotated, _ = module.apply_rotary_emb(x, x, module.precompute_freqs_cis(128, LENGTH, theta))
+    factors = module.precompute_freqs_cis(128, LENGTH, theta)
     config = {"dim": 512, "head_dim": 128, "hidden_dim": 1024, "n_heads": 4, "n_layers": 2, "rope_theta": theta}
-    assert_rotated_alike(read(config), q, rotated.transpose(0, 1)[None])
+    alike(read(config), rng, lambda q: module.apply_rotary_emb(q[0], q[0], factors)[0][None])
 
 
 # ---- torchtune ----------------------------------------------------------------------------------------------------------
@@ -156,11 +141,9 @@ def torchtune_model(family, monkeypatch):
 
 
 @pytest.mark.parametrize("family", TORCHTUNE)
-def test_torchtune(family, torch, rng, monkeypatch):
+def test_torchtune(family, rng, monkeypatch):
     arguments, theirs = torchtune_model(family, monkeypatch)
-    rotary = read({"_component_": f"torchtune.models.{family}.{TORCHTUNE[family][1]}", **arguments})
-    q = queries(rng, rotary.head_dim)
-    assert_rotated_alike(rotary, q, theirs(torch.from_numpy(q).transpose(1, 2)).transpose(1, 2))
+    alike(read({"_component_": f"torchtune.models.{family}.{TORCHTUNE[family][1]}", **arguments}), rng, theirs)
 
 
 # ---- litgpt -------------------------------------------------------------------------------------------------------------
@@ -173,11 +156,14 @@ def test_litgpt(torch, rng):
     assert len(configs.configs) > 100
     for values in configs.configs:
         config = configs.Config(**values)
-        table = model.GPT.rope_cache(SimpleNamespace(config=config, max_seq_length=LENGTH))
-        q = queries(rng, config.head_size)
-        x, n = torch.from_numpy(q), config.rope_n_elem
+        table, n = model.GPT.rope_cache(SimpleNamespace(config=config, max_seq_length=LENGTH)), config.rope_n_elem
         for layer in [None] if config.rope_indices is None else [config.rope_indices.index(kind) for kind in (0, 1)]:
             cos, sin = table if layer is None else (each[..., config.rope_indices[layer]] for each in table)
-            rotated = torch.cat([model.apply_rope(x[..., :n], cos[None], sin[None]), x[..., n:]], -1)
-            assert_rotated_alike(read(dataclasses.asdict(config), layer=layer), q, rotated, name=config.name)
-            assert read(vars(config), layer=layer) == read(dataclasses.asdict(config), layer=layer)
+
+            def rotate(q, cos=cos[None], sin=sin[None], n=n):
+                x = q.transpose(1, 2)
+                return torch.cat([model.apply_rope(x[..., :n], cos, sin), x[..., n:]], -1).transpose(1, 2)
+
+            rotary = read(dataclasses.asdict(config), layer=layer)
+            alike(rotary, rng, rotate)
+            assert read(vars(config), layer=layer) == rotary

@@ -11,25 +11,22 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 transformers.logging.set_verbosity_error()
 
 SIZES = {
-    **dict.fromkeys(["hidden_size", "d_model", "n_embd", "dim", "intermediate_size", "ffn_dim"], 64),
-    **dict.fromkeys(["decoder_ffn_dim", "encoder_ffn_dim"], 64),
+    **dict.fromkeys([
+        "hidden_size", "d_model", "n_embd", "dim", "intermediate_size", "ffn_dim", "decoder_ffn_dim", "encoder_ffn_dim",
+    ], 64),
     **dict.fromkeys(["n_layer", "num_layers", "num_hidden_layers", "decoder_layers", "encoder_layers"], 2),
-    **dict.fromkeys(["n_head", "num_attention_heads", "num_heads", "n_heads"], 4),
-    **dict.fromkeys(["decoder_attention_heads", "encoder_attention_heads"], 4),
+    **dict.fromkeys([
+        "n_head", "num_attention_heads", "num_heads", "n_heads", "decoder_attention_heads", "encoder_attention_heads",
+        "num_experts", "num_local_experts", "n_routed_experts",
+    ], 4),
     **dict.fromkeys(["max_position_embeddings", "n_positions"], 128),
-    **dict.fromkeys(["head_dim", "kv_lora_rank", "q_lora_rank"], 16),
-    **dict.fromkeys(["qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim"], 16),
-    **dict.fromkeys(["num_experts", "num_local_experts", "n_routed_experts"], 4),
+    **dict.fromkeys([
+        "head_dim", "kv_lora_rank", "q_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim",
+    ], 16),
     **dict.fromkeys(["n_group", "topk_group", "n_shared_experts", "first_k_dense_replace"], 1),
-    "num_key_value_heads": 2,
-    "num_experts_per_tok": 2,
-    "moe_intermediate_size": 32,
-    "vocab_size": 99,
-    "pad_token_id": 0,
-    "bos_token_id": 1,
-    "eos_token_id": 2,
-    "initializer_range": 0.1,
-}
+    **dict.fromkeys(["num_key_value_heads", "num_experts_per_tok", "eos_token_id"], 2),
+    "moe_intermediate_size": 32, "vocab_size": 99, "pad_token_id": 0, "bos_token_id": 1, "initializer_range": 0.1,
+}  # fmt: skip
 _TURNING = """
 afmoe apertus arcee aria_text beam bitnet cohere cohere2 cohere2_moe cwm deepseek_v4 diffllama doge ernie4_5
 ernie4_5_moe exaone4 exaone_moe falcon flex_olmo flint gemma gemma2 gemma3_text glm glm4 glm4_moe gpt_neox
