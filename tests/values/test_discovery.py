@@ -57,7 +57,6 @@ def test_dir_has_only_public_names(name):
 
 READERS = {
     "help": "help(pf)",
-    "pydoc": "import pydoc; pydoc.doc('posenc_fast')",
     "getmembers": "import inspect; print(pf.__doc__, dict(inspect.getmembers(pf))['grid'], 'table(')",
     "autospec": "from unittest import mock; mock.create_autospec(pf); print(pf.__doc__, 'table(')",
 }
@@ -112,7 +111,6 @@ WEIGHTS = np.random.default_rng(0).normal(size=(80, 2))
 SHORT = {
     "sinusoidal": lambda: pf.sinusoidal(8, base=100.0, freq_shift=1, first=2, layout="concatenated"),
     "functions": lambda: pf.sinusoidal(7, functions=("-cos", "sin"), odd="zero", scale=0.5),
-    "array": lambda: pf.sinusoidal(5, frequencies=np.array([1.0, 0.1, 1 / 3])),
     "mapping": lambda: pf.sinusoidal(4, frequencies={"sin": [1.0, 2.0], "cos": pf.geometric(2, base=7.0)}),
     "features": lambda: pf.fourier_features([1.0, 1.0, 0.1], functions=("cos",), layout="interleaved", scale=2),
     "64 numbers": lambda: pf.fourier_features(WEIGHTS[:32]),
@@ -120,20 +118,14 @@ SHORT = {
     "schedule": lambda: pf.fourier_features(pf.linear(5, 1, 3)),
     "periods": lambda: pf.fourier_features(pf.periodic([86400, Fraction(1, 3)])),
     "Encoding": lambda: pf.Encoding([1.0, 0.3], [0.0, 0.25], [1.0, -0.5]),
-    "one-phase": lambda: pf.Encoding(pf.geometric(3), 0.25, 2),
     "axes": lambda: pf.Encoding([[1.0, 0.0], [1.0, 2.0]], amplitudes=[0.0, 1.0]),
     "join": lambda: pf.join([pf.sinusoidal(4), pf.fourier_features([[1.0, 2.0]])], axes=[1, (2, 0)]),
     "columns": lambda: pf.presets.timm(16),
-    "arguments": lambda: pf.presets.perceiver(4),
-    "preset": lambda: pf.presets.whisper(8, frequencies="float32"),
     "Rotary": lambda: pf.Rotary(8, base=5e5, layout="interleaved", scaling={"rope_type": "linear", "factor": 2.0}),
     "Rotary-array": lambda: pf.Rotary(8, frequencies=np.array([1.0, 0.5, -0.1, 0.0]), attention_factor=2),
-    "Rotary-preset": lambda: pf.presets.flux(),
 }
 LONG = {
     "66 numbers": lambda: pf.fourier_features(WEIGHTS[:33]),
-    "features": lambda: pf.fourier_features(WEIGHTS, functions=("cos", "sin")),
-    "array": lambda: pf.sinusoidal(160, frequencies=WEIGHTS[:, 0]),
     "phases": lambda: pf.Encoding(WEIGHTS, WEIGHTS[:, 0], WEIGHTS[:, 1]),
     "join": lambda: pf.join([pf.fourier_features(WEIGHTS), pf.sinusoidal(4)]),
     "Rotary": lambda: pf.Rotary(160, frequencies=WEIGHTS),
@@ -192,25 +184,10 @@ def test_presets_rebuild_themselves():
             assert eval(value.recipe, dict(NAMES)) == value, name
 
 
-def test_recipes_do_not_change_with_arguments():
-    array = np.array([1.0, 2.0])
-    encodings = [pf.fourier_features(array), pf.sinusoidal(4, frequencies=array), pf.Encoding(array, array, array)]
-    before = [encoding.recipe for encoding in encodings]
-    array += 1
-    assert [encoding.recipe for encoding in encodings] == before
-
-
-def test_without_a_recipe():
-    part = taken(pf.sinusoidal(8), [0, 3, -1])
-    assert (part.recipe, repr(part)) == (None, "<Encoding of 3 columns>")
-
-
 @pytest.mark.parametrize(("value", "base", "layout"), [
-    (pf.sinusoidal(8), 10000.0, "interleaved"),
     (pf.sinusoidal(8, base=50, layout="concatenated"), 50.0, "concatenated"),
     (pf.sinusoidal(4, frequencies=[1.0, 2.0]), None, "interleaved"),
     (pf.fourier_features([1.0]), None, "concatenated"),
-    (pf.Encoding([1.0]), None, None),
     (pf.join([pf.sinusoidal(4), pf.fourier_features([1.0])]), None, None),
     (taken(pf.sinusoidal(4), [0]), None, None),
     (pf.Rotary(8, base=500, layout="interleaved"), 500.0, "interleaved"),
@@ -240,16 +217,6 @@ def pixels(text):
     return np.frombuffer(chunks[b"PLTE"], np.uint8).reshape(-1, 3)[rows[:, 1:]].astype(int)
 
 
-def assert_colours(text, values):
-    """Assert that positive values are drawn in warm colours, negative ones in cold colours, and zeros in neither."""
-    red, _, blue = np.moveaxis(pixels(text), -1, 0)
-    warm = red - blue
-    assert warm.shape == values.shape
-    assert (warm[values > 0.1] > 0).all()
-    assert (warm[values < -0.1] < 0).all()
-    assert (np.abs(warm[np.abs(values) < 0.01]) < 10).all()
-
-
 @pytest.mark.parametrize("build", [*SHORT.values(), *LONG.values()], ids=[*SHORT, *(f"long-{name}" for name in LONG)])
 def test_pictures_are_small(build):
     value = build()
@@ -261,10 +228,19 @@ def test_pictures_are_small(build):
 
 
 def test_pictures_show_the_table():
+    """Positive values are drawn in warm colours, negative ones in cold colours, and zeros in neither."""
     encoding, clock = pf.sinusoidal(16, base=100.0, scale=3.0), pf.fourier_features(pf.periodic(["1D", "7D"]))
-    assert_colours(encoding._repr_html_(), encoding.table(48, dtype=np.float64) / 3)
-    assert_colours(pf.Rotary(8)._repr_html_(), pf.Rotary(8).tables(48)[0])
-    assert_colours(clock._repr_html_(), clock.table(48, step=604_800 / 48, dtype=np.float64))
+    for value, table in (
+        (encoding, encoding.table(48, dtype=np.float64) / 3),
+        (pf.Rotary(8), pf.Rotary(8).tables(48)[0]),
+        (clock, clock.table(48, step=604_800 / 48, dtype=np.float64)),
+    ):
+        red, _, blue = np.moveaxis(pixels(value._repr_html_()), -1, 0)
+        warm = red - blue
+        assert warm.shape == table.shape
+        assert (warm[table > 0.1] > 0).all()
+        assert (warm[table < -0.1] < 0).all()
+        assert (np.abs(warm[np.abs(table) < 0.01]) < 10).all()
     assert "positions 0 to 604,800, the longest period, downwards" in clock._repr_html_()
 
 
@@ -272,10 +248,7 @@ def test_pictures_show_the_table():
     (pf.sinusoidal(96), lambda c: c >= 0, "96 columns, positions 0 to 47 downwards;"),
     # both columns of every n-th pair, so that there are at most 96 columns
     (pf.sinusoidal(130), lambda c: c // 2 % 2 == 0, "66 of 130 columns (every 2nd frequency), positions"),
-    (pf.sinusoidal(512), lambda c: c // 2 % 6 == 0, "86 of 512 columns (every 6th frequency)"),
-    (pf.sinusoidal(130, layout="concatenated"), lambda c: c % 65 % 2 == 0, "66 of 130 columns (every 2nd frequency)"),
     (pf.sinusoidal(4096, layout="concatenated"), lambda c: c % 2048 % 43 == 0, "96 of 4096 columns (every 43rd"),
-    (pf.fourier_features(np.linspace(0.1, 1, 10**4)), lambda c: c % 10**4 % 209 == 0, "96 of 20000 columns"),
     # adjacent columns if no two share a frequency: here sines and cosines alternate, and the picture shows both
     (pf.presets.evans_unpaired(192), lambda c: c % 4 < 2, "96 of 192 columns (two of every 4 columns)"),
     (pf.Encoding(np.ones(1000)), lambda c: c % 11 == 0, "91 of 1000 columns (every 11th column)"),

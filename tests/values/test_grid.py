@@ -58,14 +58,6 @@ def test_coordinates(name, indexing, rng):
     agree(pf.grid(axes, encoding, indexing=indexing), axes, encoding, indexing)
 
 
-def test_bfloat16():
-    ml_dtypes = pytest.importorskip("ml_dtypes")
-    for name in ("two", "dense"):
-        got = pf.grid([5, 7], ENCODINGS[name], dtype="bfloat16")
-        assert got.dtype == ml_dtypes.bfloat16
-        np.testing.assert_array_equal(got, expected([5, 7], ENCODINGS[name], dtype="bfloat16"))
-
-
 @pytest.mark.parametrize(("first", "last"), [
     (range(40), range(30)),
     (range(-(2**63), -(2**63) + 3), range(2**64 - 2, 2**64)),
@@ -80,13 +72,6 @@ def test_rows_of_each_axis(first, last):
     missing = np.isnan(rows[:, None, :1]) | np.isnan(columns[:, :1])
     np.testing.assert_array_equal(grid[..., :6], np.where(missing, np.nan, rows[:, None]))
     np.testing.assert_array_equal(grid[..., 6:], np.where(missing, np.nan, columns))
-
-
-def test_minus_zero_is_kept():
-    encoding = pf.sinusoidal(2, functions=("-sin", "cos"))
-    grid = pf.grid([2, 3], pf.join([encoding, encoding]))
-    np.testing.assert_array_equal(np.signbit(grid[:, 0, :2]), np.signbit(encoding.table(2)))
-    np.testing.assert_array_equal(np.signbit(grid[0, :, 2:]), np.signbit(encoding.table(3)))
 
 
 @pytest.mark.parametrize("name", ["two", "dense"])
@@ -153,17 +138,12 @@ def dense(*axes, **options):
 @wrong_calls("""
     pf.grid([3], 4) | TypeError | encoding must be an Encoding, not int
     pf.grid(3, ENCODINGS["dense"]) | ValueError | axes; 2 items; 3
-    pf.grid("ab", ENCODINGS["dense"]) | ValueError | axes; 'ab'
     dense(3) | ValueError | axes; 2 items; (3,)
     dense(3, -1) | ValueError | axes[1]; -1
-    dense(3, True) | TypeError | axes[1]; True
     dense([[1.0]], 3) | ValueError | axes[0]; (1, 1)
-    dense(["a"], 3) | TypeError | axes[0]; 'a'
     dense(3, 2.5) | ValueError | axes[1]; ()
     dense(3, 4, indexing="yx") | ValueError | indexing; 'yx'; 'ij'
-    dense(3, 4, dtype=int) | TypeError | dtype; int
     dense(3, 4, workers=0) | ValueError | workers must not be 0
-    dense(2**40, 2**40) | ValueError | too large
     dense(range(2**64), 2) | ValueError | too large
     dense(3, range(2**64 - 1, 2**64 + 1)) | ValueError | axes[1]; 18446744073709551616
 """)
@@ -171,12 +151,9 @@ def test_wrong_arguments(call, error, words):
     raises(call, error, words)
 
 
-@pytest.mark.parametrize(("shape", "kind", "options", "words"), [
-    ((4, 3, 6), "f4", {}, ["out", "(4, 3, 6)", "(3, 4, 6)"]),
-    ((3, 4, 6), "f8", {"dtype": np.float32}, ["out", "float64"]),
-    ((3, 4, 6), int, {}, ["out", "int64"]),
-])  # fmt: skip
-def test_wrong_out_is_unchanged(shape, kind, options, words):
-    out = np.zeros(shape, kind)
-    raises(lambda: dense(3, 4, out=out, **options), ValueError, words)
-    assert not out.any()
+def test_wrong_out_is_unchanged():
+    swapped, wide = np.zeros((4, 3, 6), np.float32), np.zeros((3, 4, 6))
+    raises(lambda: dense(3, 4, out=swapped), ValueError, ["out", "(4, 3, 6)", "(3, 4, 6)"])
+    raises(lambda: dense(3, 4, out=wide, dtype=np.float32), ValueError, ["out", "float64"])
+    assert not swapped.any()
+    assert not wide.any()

@@ -96,10 +96,9 @@ def test_a_mean_over_a_normal_distribution():
 
 @pytest.mark.parametrize(("encoding", "frequencies", "by_axis", "factor"), [
     (presets.mip_nerf(0, 16), 2.0 ** np.arange(16), False, 1.0),
-    (presets.pytorch3d(6), 2.0 ** np.arange(6), True, 1.0),
     # Nerfstudio multiplies positions by 2 pi but not standard deviations, so divide variances by (2 pi)^2
     (presets.nerfstudio(3, 5, 0.0, 4.0), 2.0 ** np.linspace(0, 4, 5), True, 2 * np.pi),
-], ids=["mip-nerf", "pytorch3d", "nerfstudio"])  # fmt: skip
+], ids=["mip-nerf", "nerfstudio"])  # fmt: skip
 def test_formulas_of_programs(encoding, frequencies, by_axis, factor, rng):
     """Rows equal sin(f x) exp(-f^2 variance / 2), and then the same with a cosine, as other programs compute them.
 
@@ -176,15 +175,12 @@ class TestCalls:
         """
         encode(-1.0) | ValueError | variance must be from 0 to 2**300, not -1.0
         encode([[1.0, 1.0, -2.0]] * 5) | ValueError | variance must be from 0; not -2.0
-        encode(2.0**301) | ValueError | variance must be from 0
         encode(np.full((5, 3, 3), -np.eye(3))) | ValueError | variance must be from 0
         encode(np.nan) | ValueError | variance must be finite
         encode("wide") | TypeError | variance must be real numbers
         encode(np.ma.array(np.ones((5, 3)), mask=[[1, 0, 0]] * 5)) | ValueError | variance has masked values
         encode(np.ones(5)) | ValueError | variance has shape (5,); one number, or have shape (5, 3), or (5, 3, 3)
         encode(np.ones((4, 3))) | ValueError | variance has shape (4, 3)
-        encode(np.ones((5, 3, 4))) | ValueError | variance has shape (5, 3, 4)
-        encode(np.eye(3)) | ValueError | variance has shape (3, 3)
         encode(np.full((5, 3, 3), [[0, 1, 0], [1, 0, 0], [0, 0, 0]])) | ValueError | covariance matrices; [[0.0, 1.0
         encode(1.0, pf.fourier_features([[1e200, 0, 0]])) | ValueError | variance needs frequencies of at most 2**300
         """,
@@ -212,10 +208,6 @@ class TestCalls:
         with mpmath.workprec(400):
             exact = amplitude * mpmath.sin(1) * mpmath.exp(-mpmath.mpf(variance) / 2)
             assert abs(mpmath.mpf(float(row[0])) - exact) <= 2**-50 * exact + mpmath.mpf(2) ** -1074
-
-    def test_results_beyond_a_type_are_infinite_without_a_warning(self):
-        for dtype, amplitude in ((np.float16, 1e6), (np.float32, 1e40)):
-            assert pf.Encoding([1.0], amplitudes=amplitude).encode(1.0, variance=0.1, dtype=dtype) == np.inf
 
     def test_rounding_errors_of_singular_covariances(self):
         """Covariances that contradict their variances only by rounding errors are no error."""
