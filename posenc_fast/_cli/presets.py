@@ -93,7 +93,7 @@ def _search(words: list[str], width: int) -> int:
         line = name.ljust(name_width) + summary(name)
         # cut lines only for a terminal, not for a program
         if len(line) > width and is_terminal(sys.stdout):
-            line = line[: width - 2].rstrip() + " …"
+            line = line[: max(width - 2, len(name))].rstrip() + " …"
         print(_bold_title(line, name))
     return 0
 

@@ -10,18 +10,10 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
-from posenc_fast._cli.presets import _columns
 from posenc_fast.presets._registry import FACTS
 from support.command_line import each_line, error, run, same
 
 pytestmark = pytest.mark.usefixtures("inside")
-
-
-def terminal(monkeypatch, columns):
-    """Make standard output look like a terminal without colours, of a given width."""
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setenv("COLUMNS", str(columns))
 
 
 def summary(name):
@@ -31,14 +23,14 @@ def summary(name):
 # ---- the command presets --------------------------------------------------------------------------------------------
 
 
-def test_names_for_programs(capsys):
+@pytest.mark.parametrize("width", [20, 80])
+def test_names_fit_a_terminal(width, monkeypatch, capsys):
+    """A program reads one name on each line. A terminal shows columns, and cuts the lines of a search."""
     assert run("presets") == 0
     assert capsys.readouterr() == ("\n".join(pf.presets.names()) + "\n", "")
-
-
-@pytest.mark.parametrize("width", [20, 80, 200])
-def test_names_fit_a_terminal(width, monkeypatch, capsys):
-    terminal(monkeypatch, width)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", str(width))
     assert run("presets") == 0
     *lines, hint = capsys.readouterr().out.splitlines()
     assert hint == "posenc-fast presets NAME shows one; posenc-fast presets --search WORD finds some"
@@ -49,21 +41,33 @@ def test_names_fit_a_terminal(width, monkeypatch, capsys):
     numbers = [int(line.split()[0]) for line in lines if ":" in line]
     rotary = sum(facts.rotary for facts in FACTS.values())
     assert numbers == [len(FACTS) - rotary, rotary]
+    monkeypatch.setenv("COLUMNS", "60")
+    assert run("presets", "--search", "embedding") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 60
+    assert any(line.endswith(" …") for line in lines)
+    # a name longer than the line is printed once, and not cut
+    monkeypatch.setenv("COLUMNS", "20")
+    name = "positional_embeddings_pytorch_precedence"
+    assert run("presets", "--search", "precedence") == 0
+    assert f"{name} …\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
-    ("width", "lines"), [(9, ["aa  b  cc"]), (8, ["aa  cc", "b"]), (6, ["aa  cc", "b"]), (5, ["aa", "b", "cc"])]
+    ("name", "width", "call"),
+    [
+        ("whisper", 40, "\nposenc-fast table LENGTH D_MODEL --preset whisper -o OUT\n"),
+        ("lingvo_harmonics", 40, " LENGTH --preset lingvo_harmonics --set embedding_dim=.. --set length=.. -o OUT\n"),
+        ("llama", 80, "\n"),
+    ],
 )
-def test_names_take_as_few_lines_as_possible(width, lines):
-    assert _columns(["aa", "b", "cc"], width) == lines
-
-
-@pytest.mark.parametrize(("name", "width"), [("flaxformer_rotary", 40), ("llama", 80), ("diffwave", 40)])
-def test_one_is_shown(name, width, monkeypatch, capsys):
+def test_one_is_shown(name, width, call, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", str(width))
     assert run("presets", name) == 0
     out, err = capsys.readouterr()
     assert err == ""
+    assert out.endswith(call)
+    assert ("posenc-fast table" in out) == (name != "llama")
     first, second, *lines = out.splitlines()
     build, facts = pf.presets.get(name), FACTS[name]
     assert first.startswith(f"{name}(")
@@ -79,23 +83,9 @@ def test_one_is_shown(name, width, monkeypatch, capsys):
 
 
 @each_line("""
-    name | call
-    whisper | LENGTH D_MODEL --preset whisper
-    lingvo_harmonics | LENGTH --preset lingvo_harmonics --set embedding_dim=.. --set length=..
-""")
-def test_what_is_shown_for_the_command_line(name, call, capsys):
-    assert run("presets", name) == 0
-    assert capsys.readouterr().out.endswith(f"\nposenc-fast table {call} -o OUT\n")
-    assert run("presets", "llama") == 0
-    assert "posenc-fast table" not in capsys.readouterr().out
-
-
-@each_line("""
     words | names
     whisper | whisper
     Stable DIFFUSION | guided_diffusion
-    rotary flux | flux flux2
-    monai | monai guided_diffusion
     diffusion timesteps | ddpm edm diffwave diffusers_timesteps
     sdxl | diffusers_timesteps
 """)
@@ -112,19 +102,10 @@ def test_search(words, names, monkeypatch, capsys):
     assert found == {name: summary(name) for name in found}
 
 
-def test_search_fits_a_terminal(monkeypatch, capsys):
-    terminal(monkeypatch, 60)
-    assert run("presets", "--search", "embedding") == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert max(map(len, lines)) <= 60
-    assert any(line.endswith(" …") for line in lines)
-
-
 @each_line("""
     words | printed
     whisper flux2 | 'whisper' and 'flux2'; perhaps whisper, flux2
     qqqqqq | 'qqqqqq'; list presets with posenc-fast presets, or identify a table with posenc-fast identify
-    wisper | 'wisper'; perhaps whisper.*
     gpt-2 | 'gpt-2'; the positions of that model are learned, and have no formula
     Phi3 | 'Phi3'; posenc_fast.Rotary.from_config reads the config.json of that model
 """)
@@ -143,12 +124,10 @@ LEARNED = (np.array([0.3, -1.5, 2.0]), np.array([0.1, 0.7, 0.25]))
 
 @each_line("""
     arguments | call
-    384 --preset whisper | whisper(384)
     --preset whisper --set channels=384 | whisper(384)
     384 --preset whisper --set max_timescale=5e2 | whisper(384, max_timescale=500.0)
     64 --preset whisper --set frequencies=float32 | whisper(64, frequencies='float32')
     16 --preset mlx --set cos_first=true --set scale=-2 --set full_turns=False | mlx(16, cos_first=True, scale=-2.0)
-    16 --preset x_transformers --set scale=none | x_transformers(16)
     16 --preset flaxformer_rotary --set functions=cos,cos | flaxformer_rotary(16, functions=('cos', 'cos'))
     --preset diffwave | diffwave()
     128 --preset diffwave | diffwave()
@@ -175,23 +154,17 @@ def test_preset(arguments, call):
     table 4 8 --preset wisper | --preset: there is no preset 'wisper'; perhaps whisper
     table 4 8 --preset llama | is a Rotary, not an Encoding; posenc_fast.presets.llama
     table 4 8 --preset mae | 'mae' has 2 axes, but this command supports only one; use posenc_fast.grid
-    table 4 8 --preset whisper --base 3 | --preset excludes --base; leave one of them out
     table 4 8 --preset whisper --frequencies f.npy | --preset excludes --frequencies
     table 4 8 --set max_timescale=3 | --set is for the arguments of a preset; add --preset NAME
     table 4 8 --preset whisper --set max_timescale | --set max_timescale must have the form KEY=VALUE
     table 4 8 --preset whisper --set max_timescal=3 | has the arguments channels, .*; did you mean 'max_timescale'?
-    table 4 8 --preset whisper --set max_timescale=x | max_timescale must be a real number \(int, .*\), not 'x'
     table 4 8 --preset whisper --set channels=9 | D_MODEL is 8, but --set gives channels=9; leave one of them out
     table 4 8 --preset lingvo_harmonics | needs embedding_dim, length; add --set embedding_dim=VALUE --set length=VALUE
     table 4 8 --preset diffwave | 'diffwave' has 128 columns, not 8; leave D_MODEL out
     table 4 8 --preset diffwave --set channels=4 | has no arguments; leave --set out
-    table 4 8 --preset mp_fourier --set weights=missing.npy | missing.npy: No such file
     table 4 | give D_MODEL, the number of columns, or a --preset with a fixed number of columns
     table 4 --preset whisper | 'whisper' needs channels; add D_MODEL
     encode p.npy | give --d-model, the number of columns
-    encode p.npy --preset whisper | 'whisper' needs channels; add --d-model
-    encode p.npy --d-model 8 --preset whisper --set channels=9 | --d-model is 8, but --set gives channels=9
-    encode p.npy --d-model 8 --preset diffwave | 'diffwave' has 128 columns, not 8; leave --d-model out
 """)
 def test_bad_preset(arguments, words, capsys):
     np.save("p.npy", np.arange(4))
