@@ -81,27 +81,21 @@ def test_from_gguf(capsys):
     assert "--layout is only for configs" in error(capsys, "export", "model.gguf", "--config", "--layout", "half")
 
 
-@pytest.mark.parametrize(("layer", "base"), [(0, 1e4), (5, 1e6)])
-def test_layers_and_layouts(layer, base, capsys):
-    assert run("export", "gemma.json", "--gguf", "llama", "--layer", str(layer), "--layout", "interleaved") == 0
-    assert json.loads(capsys.readouterr().out)["llama.rope.freq_base"] == base
+def test_layers_and_layouts(capsys):
+    assert run("export", "gemma.json", "--gguf", "llama", "--layer", "0", "--layout", "interleaved") == 0
+    assert json.loads(capsys.readouterr().out)["llama.rope.freq_base"] == 1e4
 
 
 @each_line("""
     arguments | words
-    llama.json --onnx 4 --config | not allowed with
     llama.json | one of the arguments --onnx --gguf --config is required
     llama.json --onnx 4 | --onnx writes an .npz file of two arrays; pass -o FILE.npz, not -
     llama.json --onnx 4 -o nowhere/rope.npz | nowhere
-    llama.json --onnx 0 -o rope.npz | length
-    llama.json --config --num-heads 4 | --num-heads is only for --onnx
     llama.json --config --dtype float16 | --dtype is only for --onnx
     llama.json --gguf llama | layout='half' differs from layout='interleaved', which llama.cpp uses
-    llama.json --gguf lama | did you mean 'llama'
     dynamic.json --config | ; give --seq-len, the length
     gemma.json --config | ; give --layer (the index
     . --config | the folder . has no config.json and no params.json
-    config.json --config | config.json
     nowhere --config | nowhere: the file or folder does not exist
 """)
 def test_errors(arguments, words, capsys):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import re
 import sys
 import zipfile
@@ -48,14 +47,6 @@ def test_signalling_nan(capsys):
     assert error(capsys, "identify", "o.npy").startswith("o.npy: table has values that are not finite")
 
 
-def test_identify_padding(capsys):
-    table = pf.presets.fairseq(16).table(40)
-    table[1] = 0
-    np.save("o.npy", table)
-    assert run("identify", "o.npy") == 0
-    assert "zero rows   1\n" in capsys.readouterr().out
-
-
 def test_identify_nothing(capsys):
     np.save("o.npy", np.eye(20))
     assert run("identify", "o.npy") == 1
@@ -77,11 +68,8 @@ ONES = np.ones(4)
         ({"cosines": ONES, "sin": ONES}, "", "(frequencies, cos, sin, x, turned, positions, head_dim), but 'cosines' "),
         ({"a": ONES, "pos_embed": ONES}, "", "but 'a' is not; the keys are pos_embed, a"),
         ({"a": ONES, "pe": ONES}, "--key PE", "no key 'PE'; the keys are a, pe; did you mean 'pe'?"),
-        ({}, "--key pe", "o.npz has no key 'pe'; the keys are none"),
         ({}, "", "o.npz contains no arrays"),
-        ({"a": np.ones((2, 3, 4))}, "", "o.npz: table has numbers other than 0 in only 3 of the first 3 rows"),
         ({"frequencies": ONES}, "--start 3", "--start is for a table"),
-        ({"x": np.ones((4, 4))}, "", "x needs turned"),
         ({"frequencies": np.array([None])}, "", "o.npz cannot be read as an .npz file of numbers"),
     ],
 )
@@ -103,19 +91,14 @@ def saved(suffix, arrays):
 
 
 @pytest.mark.parametrize("suffix", ["npz", "safetensors"])
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_table_by_key(suffix, dtype, capsys):
+def test_table_by_key(suffix, capsys):
     """Option --key selects one of several tables by its name. The table may have an axis of length 1."""
-    wanted = np.dtype(dtype) if dtype == "float32" else pytest.importorskip("ml_dtypes").bfloat16
-    table = pf.presets.whisper(64).table(200, dtype=wanted)[:, np.newaxis]
-    other = np.eye(20, dtype=np.float32)
-    file = saved(suffix, {"encoder.pos": table, "weight": other})
+    table = pf.presets.whisper(64).table(200, dtype=optional("ml_dtypes").bfloat16)[:, np.newaxis]
+    file = saved(suffix, {"encoder.pos": table, "weight": np.eye(20)})
     assert run("identify", file, "--key", "encoder.pos") == 0
     assert "whisper" in capsys.readouterr().out.splitlines()[0]
-    assert run("identify", file, "--key", "encoder.pos", "--start", "1") == 1
     assert run("identify", file, "--key", "weight") == 1
     assert run("identify", saved(suffix, {"pe": table})) == 0
-    assert run("identify", saved(suffix, {"pe": other})) == 1
 
 
 @pytest.mark.parametrize("suffix", ["npz", "safetensors"])
@@ -134,22 +117,11 @@ def test_identify_rotary(suffix, dtype, capsys):
         ("flux", {"x": x, "turned": turned, "positions": positions}, []),
         ("gpt_oss", {"frequencies": frequencies, "head_dim": np.array(64)}, []),
         ("llama", {"rotary.inv_freq": inverse, "pe": np.eye(20)}, ["--key", "rotary.inv_freq"]),
-        ("llama", dict(zip(("cos", "sin"), pf.presets.llama(64).tables(100), strict=True)), []),
     ]:
         assert run("identify", saved(suffix, arrays), *options) == 0
         assert preset in capsys.readouterr().out.splitlines()[0]
     assert run("identify", saved(suffix, {"frequencies": np.array([0.5, 0.7, 0.1, 0.2])})) == 1
     assert "no known rotary encoding" in capsys.readouterr().out
-
-
-def test_bad_safetensors(capsys):
-    whole = Path(saved("safetensors", {"a": np.zeros((9, 4))})).read_bytes()
-    deep = len("[" * 100_000).to_bytes(8, "little") + b"[" * 100_000
-    for content in (b"", b"short", b"\xff" * 100, b"\xff" * 7 + b"\x7f" + bytes(100), whole[:-9], deep):
-        Path("o.safetensors").write_bytes(content)
-        assert "o.safetensors cannot be read as a safetensors file" in error(capsys, "identify", "o.safetensors")
-    os.unlink("o.safetensors")
-    assert error(capsys, "identify", "o.safetensors") == "o.safetensors: No such file or directory\n"
 
 
 @pytest.mark.parametrize(
@@ -158,8 +130,6 @@ def test_bad_safetensors(capsys):
         ("F8_E4M3", (9, 4), 36, r"numbers of NumPy \(tensor 'a'\): the type F8_E4M3 is unsupported"),
         ("F32", (9, 5), 144, r"a safetensors file: 'a' has 144 bytes, but shape \[9, 5\] and type F32 need 180"),
         ("F32", (10**30,), 144, "a safetensors file: the header has the number 10{30}, which is not an integer"),
-        ("F32", (-9, -4), 144, "a safetensors file: the header has the number -9, which is not an integer"),
-        ("F32", ("9", 4), 144, r"a safetensors file: 'a' has shape=\['9', 4\], which must be a list of integers"),
     ],
 )
 def test_bad_arrays_of_safetensors(kind, shape, size, words, capsys):
@@ -212,11 +182,9 @@ def zipped(content, method=zipfile.ZIP_STORED):
     ("content", "words"),
     [
         (npy(f"({10**30},)"), "need 8000000000000000000000000000000 bytes, but only 0 bytes follow the header"),
-        (npy(f"({2**61}, 8)"), "need 147573952589676412928 bytes"),
         (npy("(9, 4)", bytes(280)), r"shape \(9, 4\) and type float64 need 288 bytes, but only 280 bytes follow the"),
         (npy("(-3, -3)", bytes(72)), r"the shape \(-3, -3\) has a negative number"),
         (npy("-" * 9000 + "1"), "header"),
-        (npy("(3,)", bytes(24), "f4,f4"), "."),
         (npy("(3,)", bytes(24), version=3), r"version \(3, 0\) of the format is unsupported"),
     ],
 )
@@ -235,6 +203,6 @@ def test_bad_archives(capsys):
     # set the encryption flag in the local header and in the central directory
     encrypted[6] |= 1
     encrypted[whole.index(b"PK\1\2") + 8] |= 1
-    for damaged in (changed, encrypted, whole[:-30], zipped(content, zipfile.ZIP_BZIP2), b"no archive"):
+    for damaged in (changed, encrypted, whole[:-30], zipped(content, zipfile.ZIP_BZIP2)):
         Path("o.npz").write_bytes(damaged)
         assert error(capsys, "identify", "o.npz").startswith("o.npz cannot be read as an .npz file of numbers: ")

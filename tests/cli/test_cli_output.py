@@ -30,17 +30,12 @@ pytestmark = pytest.mark.usefixtures("inside")
     ("d", "options", "encoding", "progression"),
     [
         (8, "", {}, {}),
-        (7, "--start -3 --step 5", {}, {"start": -3, "step": 5}),
-        (8, "--start -0.5 --step 2.5e-1", {}, {"start": -0.5, "step": 0.25}),
         (6, "--start -1e1 --step -1e-1", {}, {"start": -10.0, "step": -0.1}),
         (4, "--start 9007199254740993 --step 3", {}, {"start": 2**53 + 1, "step": 3}),
-        (4, "--start 0.1 --step 0.7", {}, {"start": 0.1, "step": 0.7}),
         (4, "--start 18446744073709551585", {}, {"start": 2**64 - 31}),
         (8, "--base 500 --freq-shift 1 --first 2", {"base": 500.0, "freq_shift": 1.0, "first": 2.0}, {}),
         (7, "--layout concatenated --odd zero", {"layout": "concatenated", "odd": "zero"}, {}),
         (6, "--functions cos -sin --scale -2.5", {"functions": ("cos", "-sin"), "scale": -2.5}, {}),
-        (6, "--functions -sin -cos --scale 0", {"functions": ("-sin", "-cos"), "scale": 0.0}, {}),
-        (5, "--functions sin sin", {"functions": ("sin", "sin")}, {}),
         (6, "--frequencies f.npy", {"frequencies": [1.0, 0.3, 1e-3]}, {}),
         (8, "--dtype float64 --workers -1", {}, {"dtype": np.float64, "workers": -1}),
         (8, "--dtype float16 --precision float32", {}, {"dtype": np.float16, "precision": "float32"}),
@@ -99,8 +94,7 @@ def content(file, suffix, dtype):
 def test_formats(suffix, source, dtype, count, monkeypatch, capfdbinary):
     """Commands write the same rows in each format, to files and to standard output, in blocks of 11 rows.
 
-    The suffix of the file or --format sets the format. The number of rows is known only at the end of a CSV file, but
-    at the start of a .npy file. Both give the same bytes.
+    Positions from a CSV file, whose number is known only at its end, give the same bytes as those from a .npy file.
     """
     needs(suffix)
     wanted = np.dtype(dtype if dtype != "bfloat16" else optional("ml_dtypes").bfloat16)
@@ -146,9 +140,8 @@ def test_formats(suffix, source, dtype, count, monkeypatch, capfdbinary):
 
 @pytest.mark.parametrize(
     ("options", "existing"),
-    [("-o o.npy", True), ("-o o.npz", False), ("-o o.csv", True), ("-o o.csv --keep", False),
-     ("-o o.parquet --keep", True)],
-)  # fmt: skip
+    [("-o o.npy", True), ("-o o.npz", False), ("-o o.csv --keep", True), ("-o o.parquet --keep", False)],
+)
 def test_bad_cell_after_some_rows(options, existing, monkeypatch, capsys):
     """If a cell is invalid after some rows were written, no new file remains, and an existing file is unchanged."""
     name = options.split()[1]
@@ -205,7 +198,6 @@ def test_mode_and_link_of_output():
 @pytest.mark.parametrize(
     ("raised", "status", "words", "existing", "nameless"),
     [
-        (ValueError("broken"), 2, "p.npy (float64): broken", True, True),
         (ValueError("broken"), 2, "p.npy (float64): broken", False, False),
         (MemoryError("broken"), 2, "out of memory: broken", True, False),
         (KeyboardInterrupt(), 130, "interrupted", False, True),
@@ -351,7 +343,6 @@ def public():
         ("table 3 4 -o new.npy", {".": 0o555}, "new.npy: Permission denied in its directory"),
         ("table 3 4 -o o.npy", {".": 0o555, "o.npy": 0o666}, "o.npy: Permission denied in its directory"),
         ("table 3 4 -o o.npy", {".": 0o777, "o.npy": 0o444}, "o.npy: Permission denied"),
-        ("encode p.csv --d-model 4 -o o.npy", {".": 0o555, "o.npy": 0o666}, "o.npy: Permission denied in its directory"),
         *((f"encode {name} --d-model 4 -o o.npy", {".": 0o777, "o.npy": 0o666, name: 0}, f"{name}: Permission denied")
           for name in ("p.csv", "p.npy", "p.parquet", "p.csv.gz")),
     ],

@@ -14,20 +14,15 @@ pf.sinusoidal(8, layout="concat")  # mistake
 pf.sinusoidal(8, functions=("sin", "cosine"))  # mistake
 pf.sinusoidal(7, odd="pad")  # mistake
 pf.fourier_features([1.0], layout="half")  # mistake
-pf.positional_encoding(4, 8, layout="concat")  # mistake
 pf.positional_encoding("4", 8)  # mistake
-encoding.table(4, precision="float64")  # mistake
 encoding.table(4, precison="exact")  # mistake
 encoding.table(4, out=[0.0])  # mistake
 encoding.encode([1, 2], precision="fast")  # mistake
-encoding.add_to([[1.0] * 8])  # mistake
 encoding.add_to(np.zeros((3, 8), np.int64))  # mistake
-encoding.add_to(x, precision="exactly")  # mistake
 encoding.d_model = 16  # mistake
 pf.grid([2], encoding, indexing="yx")  # mistake
 pf.Rotary(8, layout="neox")  # mistake
 pf.Rotary(8).apply(x, seq_axis="heads")  # mistake
-pf.Rotary(8).tables(4, precision="single")  # mistake
 pf.permute_rotary(x, 8, source="half", target="interleaved_to_half")  # mistake
 pf.reorder_columns(x, "interleaved", "cos-first")  # mistake
 pf.use_backend("numpy")  # mistake
@@ -35,7 +30,6 @@ pf.use_backend("cython", "avx")  # mistake
 pf.presets.whisper(8, frequencies="single")  # mistake
 pf.presets.gemma3(layer_type="local")  # mistake
 pf.presets.wisper(8)  # mistake
-pf.sinusodial(8)  # mistake
 
 float64: npt.NDArray[np.float64] = encoding.table(3)  # mistake
 out: npt.NDArray[np.float64] = encoding.table(3, out=x)  # mistake
