@@ -65,29 +65,21 @@ def test_real_steps():
     np.testing.assert_allclose(rows, expected, rtol=2**-51, atol=2**-59)
 
 
-def test_part_of_a_table_larger_than_memory():
-    assert pfd.table(LINE, 2**62, start=2**62, chunks=2**58).nbytes == 40 * 2**62
-    rows = pfd.table(LINE, 10**9, start=2**62, step=4, chunks=10**5)
-    computed(rows[987654321:987654324], LINE.table(3, start=2**62 + 4 * 987654321, step=4))
-
-
 def test_graph_contains_no_rows():
-    def build(d, length):
-        return pfd.table(pf.sinusoidal(d), length, chunks=length // 16)
+    def build(length):
+        return pfd.table(pf.sinusoidal(64), length, chunks=length // 16)
 
     def pickled(collection):
         return len(pickle.dumps(collection.__dask_graph__()))
 
-    small = build(64, 16 * 10**4)
+    small = build(16 * 10**4)
     assert pickled(small) < 8000
     # a longer table has more digits in the first positions of its chunks, which take a few bytes more
-    assert pickled(build(64, 16 * 10**9)) < pickled(small) + 200
-    one, wide = (len(pickle.dumps(pf.sinusoidal(d))) for d in (64, 4096))
-    assert pickled(build(4096, 16 * 10**4)) < pickled(small) + wide - one + 200
+    assert pickled(build(16 * 10**9)) < pickled(small) + 200
     # a scheduler sends each task alone
     tasks = [len(optional("cloudpickle").dumps(task)) for task in dict(small.__dask_graph__()).values()]
     assert len(tasks) == 16
-    assert max(tasks) < one + 2000
+    assert max(tasks) < len(pickle.dumps(pf.sinusoidal(64))) + 2000
     grids = [pickled(pfd.grid([size, size], IMAGE, chunks=size // 4)) for size in (400, 4 * 10**8)]
     assert grids[0] < 12000
     assert grids[1] < grids[0] + 500
@@ -144,15 +136,6 @@ def test_chunks_of_positions():
     assert pfd.encode(wide, positions, chunks=300000).chunks == ((300000,) * 3 + (100000,), (1024,))
 
 
-def test_chunks_of_unknown_size():
-    positions, points = da.arange(100, chunks=30), np.arange(60.0).reshape(30, 2)
-    rows = pfd.encode(LINE, positions[positions % 3 == 0])
-    assert np.isnan(rows.chunks[0]).all()
-    computed(rows, LINE.encode(np.arange(0, 100, 3)))
-    lazy = da.from_array(points, chunks=(7, 1))
-    computed(pfd.encode(IMAGE, lazy[lazy[:, 0] > 10]), IMAGE.encode(points[6:]))
-
-
 def test_columns_of_a_data_frame():
     pd, dd = optional("pandas"), optional("dask.dataframe")
     zone = pd.date_range("2026-03-28", periods=10, freq="h", tz="Europe/Berlin")
@@ -170,9 +153,6 @@ def test_columns_of_a_data_frame():
     computed(pfd.encode(LINE, lazy.index), LINE.encode(range(100, 110)))
     both = np.stack([reals, reals], axis=1)
     computed(pfd.encode(IMAGE, lazy[["real", "real"]].to_dask_array()), IMAGE.encode(both))
-    # add the rows to another array with the same partitions
-    total = lazy[["real"]].to_dask_array() + pfd.encode(LINE, lazy.real)
-    computed(total, reals[:, np.newaxis] + expected["real"])
 
 
 @pytest.mark.usefixtures("backend")
@@ -193,7 +173,6 @@ def test_grid_has_the_bits_of_one_call(encoding, indexing, dtype):
 
 
 def test_tables_and_grids_of_other_shapes():
-    computed(pfd.table(LINE, 0), np.empty((0, 10)))
     computed(pfd.grid([0, 3], IMAGE), np.empty((0, 3, 11)))
     computed(pfd.grid([50], LINE, indexing="xy", chunks=7), LINE.table(50))
     three = pf.join([pf.sinusoidal(4), pf.sinusoidal(6), pf.sinusoidal(8)], axes=[2, 0, 1])
@@ -214,26 +193,17 @@ def columns():
 @wrong_calls(
     """
     pfd.table(4, 10) | TypeError | encoding; int
-    pfd.encode("line", np.zeros(3)) | TypeError | encoding; str
-    pfd.grid([3], None) | TypeError | encoding; NoneType
     pfd.table(IMAGE, 10) | ValueError | table; 2
     pfd.table(LINE, -1) | ValueError | length; -1
     pfd.table(LINE, 3, start=2**64 - 2) | ValueError | start; 18446744073709551614
-    pfd.table(LINE, 3, dtype=int) | TypeError | dtype; int
-    pfd.table(LINE, 3, precision="double") | ValueError | precision; 'double'
     pfd.table(LINE, 3, chunks=(1, 1)) | ValueError | chunks=(1, 1); (3,)
-    pfd.table(LINE, 3, chunks=0) | ValueError | chunks=0
     pfd.table(LINE, 3, chunks=(-1, 4)) | ValueError | chunks=(-1, 4)
     pfd.table(LINE, 3, chunks=True) | TypeError | chunks; True
-    pfd.table(LINE, 3, chunks="many") | ValueError | chunks='many'
-    pfd.grid([3, 3], IMAGE, chunks=(3,)) | ValueError | chunks=(3,); (3, 3)
     pfd.grid([3], IMAGE) | ValueError | axes; 2 items
     pfd.grid([3, 3], IMAGE, indexing="yx") | ValueError | indexing; 'yx'
     pfd.encode(LINE, [1, 2]) | TypeError | positions; list; numpy.asarray(positions)
     pfd.encode(LINE, da.zeros(3, dtype="m8")) | TypeError | positions; timedelta64[s]
     pfd.encode(IMAGE, da.zeros((3, 3))) | ValueError | positions; (3, 3); 2 axes
-    pfd.encode(IMAGE, np.float64(3)) | TypeError | positions; float64
-    pfd.encode(LINE, da.zeros(3), precision=None) | ValueError | precision; None
     pfd.encode(LINE, (x := da.arange(9))[x > 3], chunks=2) | ValueError | chunks=2; nan; compute_chunk_sizes
     # columns of a DataFrame
     pfd.encode(LINE, columns().text) | TypeError | positions is a column of str
@@ -318,9 +288,7 @@ def test_workers_exchange_nothing(client):
     assert received() == before
 
 
-@pytest.mark.parametrize("to", ["memory", "zarr"])
-def test_a_killed_worker_loses_nothing(client, tmp_path, to):
-    zarr = optional("zarr")
+def test_a_killed_worker_loses_nothing(client, tmp_path):
     begun, killed = tmp_path / "begun", tmp_path / "killed"
     begun.mkdir()
 
@@ -334,9 +302,7 @@ def test_a_killed_worker_loses_nothing(client, tmp_path, to):
 
     client.wait_for_workers(2, timeout=SECONDS)
     table = pfd.table(LINE, 4000, start=2**62, step=3, chunks=100)
-    rows = table.map_blocks(delayed, meta=np.empty((0, 10), np.float32))
-    stored = rows.to_zarr(tmp_path / "table.zarr", compute=False)
-    whole = client.compute(stored if to == "zarr" else rows)
+    whole = client.compute(table.map_blocks(delayed, meta=np.empty((0, 10), np.float32)))
     end = time.monotonic() + SECONDS
     while len(os.listdir(begun)) < 8 or not any(client.has_what().values()):
         assert time.monotonic() < end, "nothing was computed"
@@ -347,10 +313,7 @@ def test_a_killed_worker_loses_nothing(client, tmp_path, to):
     assert not whole.done()
     os.kill(pids[victim], getattr(signal, "SIGKILL", signal.SIGTERM))
     killed.touch()
-    got = whole.result(timeout=SECONDS)
-    if to == "zarr":
-        got = zarr.open_array(tmp_path / "table.zarr", mode="r")[:]
-    np.testing.assert_array_equal(got, LINE.table(4000, start=2**62, step=3))
+    np.testing.assert_array_equal(whole.result(timeout=SECONDS), LINE.table(4000, start=2**62, step=3))
     assert len(os.listdir(begun)) == 40
     client.wait_for_workers(2, timeout=SECONDS)
     assert pids[victim] not in client.run(os.getpid).values()

@@ -24,8 +24,6 @@ HALVES = [torch.bfloat16, torch.float16]
 LAYOUTS = ["llama", "cohere", "glm4", "helium", "deepseek_v2", "deepseek_v3", "phi3", "minimax_m2"]
 # models whose config, with the tiny sizes of this test, cannot be read
 NOT_READ = {"mimo_v2_flash", "minimax_m3_vl_text"}
-# models that compute their frequencies in each call and ignore their buffers
-WITHOUT_BUFFERS = {"phimoe"}
 
 
 def rotary_modules(model):
@@ -70,10 +68,7 @@ def test_models_are_right(name):
 
 
 def rotary_classes():
-    """Yield (class, config class) of each rotary class of transformers.
-
-    The annotation of the parameter `config` is the config class. Classes without this annotation are skipped.
-    """
+    """Yield (class, config class) of each rotary class of transformers whose parameter `config` is annotated."""
     for path in sorted(pathlib.Path(transformers.__file__).parent.glob("models/*/modeling_*.py")):
         name = f"transformers.models.{path.parent.name}"
         if "RotaryEmbedding" not in path.read_text("utf-8"):
@@ -91,7 +86,7 @@ def rotary_classes():
 
 @pytest.mark.slow
 def test_no_rotary_class_of_a_default_config_is_wrong():
-    """`check` calls no rotary module of a default config wrong. ``pytest -m slow -s`` shows their counts."""
+    """`check` calls no rotary module of a default config wrong."""
     counts, wrong = {"right": 0, "unknown": 0}, []
     for cls, config_class in rotary_classes():
         try:
@@ -103,33 +98,12 @@ def test_no_rotary_class_of_a_default_config_is_wrong():
             wrong.append(f"{cls.__name__}: {report}")
         else:
             counts["right" if {finding.verdict for finding in computed(report)} == {"right"} else "unknown"] += 1
-    print("\n", counts)
     assert not wrong, "\n".join(wrong)
     assert counts["right"] > 150
     assert counts["unknown"] < 0.15 * counts["right"]
 
 
 # ---- faults ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("dtype", HALVES, ids=str)
-@pytest.mark.parametrize("name", models.ROTARY[::5])
-def test_converted_models(name, dtype):
-    """Frequencies in 16 bits, after ``model.to(dtype)``, are a fault. Weights in 16 bits are no fault."""
-    model = models.built(name)
-    float32 = [buffer.clone() for buffer in inverse_frequencies(model)]
-    report = ours.check(model.to(dtype))
-    if not float32 or name in NOT_READ | WITHOUT_BUFFERS:
-        assert report.ok is not False
-    else:
-        assert faults(report) == ({"rounded"}, {"rounded"}), str(report)
-        assert all(str(dtype).removeprefix("torch.") in finding.says for finding in report.findings), str(report)
-    # ``from_pretrained(dtype=..)`` keeps the frequencies in float32
-    for buffer, values in zip(inverse_frequencies(model), float32, strict=True):
-        buffer.data = values
-    report = ours.check(model)
-    assert report.ok is not False, str(report)
-    assert "right" in verdicts(report) or not float32 or name in NOT_READ
 
 
 CHANGES = {
@@ -185,22 +159,17 @@ def attention_factor_twice(module):
     module.attention_scaling **= 2
 
 
-OTHER_BASE = torch.from_numpy(pf.Rotary(64, base=500000.0).frequencies)
-
-
 @pytest.mark.parametrize(("rope", "length", "change", "stored", "of_tables", "word"), [
     (LINEAR, 2048, lambda module: module.inv_freq.div_(4), {"scaling"}, {"scaling"}, "twice"),
     (YARN, 4096, attention_factor_twice, set(), {"scaling"}, ""),
     # the dynamic scaling matters only beyond the trained length
     (LENGTHS["dynamic"], 8192, lambda module: vars(module).update(rope_type="default"), set(), {"scaling"}, ""),
-    # the frequencies of another model are wrong, because a rotary module is compared with its own config
-    (None, 2048, lambda module: module.inv_freq.copy_(OTHER_BASE), {"base"}, {"base"}, "500000"),
     (None, 2048, lambda module: module.inv_freq.neg_(), {"layout"}, {"layout"}, ""),
+    (None, 2048, lambda module: module.to(torch.bfloat16), {"rounded"}, {"rounded"}, "bfloat16"),
+    (None, 2048, lambda module: module.to(torch.float16), {"rounded"}, {"rounded"}, "float16"),
     # NaN stands for frequencies that were never written
     (None, 2048, lambda module: module.inv_freq.fill_(np.nan), {"values"}, None, ""),
-    (None, 2048, lambda module: module.inv_freq.fill_(np.inf), {"values"}, None, ""),
-    (None, 2048, lambda module: module.inv_freq.fill_(0.0), {"values"}, None, ""),
-], ids=["scaling-twice", "attention-twice", "unscaled", "base", "negative", "nan", "inf", "zero"])  # fmt: skip
+], ids=["scaling-twice", "attention-twice", "unscaled", "negative", "bfloat16", "float16", "nan"])  # fmt: skip
 def test_changed_modules(rope, length, change, stored, of_tables, word):
     model, module = llama(rope, length)
     assert ours.check(model).ok
@@ -208,7 +177,7 @@ def test_changed_modules(rope, length, change, stored, of_tables, word):
     report = ours.check(model)
     assert faults(report)[0] == stored, str(report)
     assert faults(report)[1] == of_tables if of_tables is not None else faults(report)[1], str(report)
-    assert word in report.findings[0].says.replace("5e+05", "500000")
+    assert word in report.findings[0].says
 
 
 def with_positions_in(dtype):
@@ -380,13 +349,6 @@ def test_arguments():
     with pytest.raises(TypeError, match=r"model must be a torch\.nn\.Module, not str"):
         ours.check("model")
 
-    class SolarOpen(torch.nn.Module):
-        def forward(self, x, position_ids):
-            return x
-
-    # the name SolarOpen contains "rope" if case is ignored, but the class is not a rotary class
-    assert not running.is_rotary(SolarOpen())
-
 
 # ---- ready tables ---------------------------------------------------------------------------------------------------
 
@@ -418,31 +380,18 @@ def test_patches_of_images():
     assert [finding.verdict for finding in computed(report)] == ["right"]
 
 
-def test_code_runs_without_autocast():
-    """`check` runs modules without autocast. With autocast, this module would compute its angles in bfloat16."""
-    model, module = llama()
-
-    def patched(self, x, position_ids):
-        angles = (position_ids.float().T @ self.inv_freq[None])[None]
-        return angles.cos(), angles.sin()
-
-    module.forward = types.MethodType(patched, module)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        report = ours.check(model)
-    assert verdicts(report) == {"right"}, str(report)
-
-
 @pytest.mark.parametrize("wrong", [False, True], ids=["right", "wrong"])
 def test_modules_that_count_tokens(wrong):
     """`check` can run modules that receive hidden states or the number of tokens, but no position ids.
 
-    wrong: whether the angles from position 4096 on are too large by 1.
+    wrong: whether the angles from position 4096 on are too large by 1. Modules run without autocast, which would compute
+    this product in bfloat16.
     """
 
     def tables(count):
-        angles = torch.arange(count)[:, None] * torch.from_numpy(pf.Rotary(64).frequencies)
+        angles = torch.arange(count).float()[:, None] @ torch.from_numpy(pf.Rotary(64).frequencies).float()[None]
         angles[4096:] += wrong
-        return angles.cos().float(), angles.sin().float()
+        return angles.cos(), angles.sin()
 
     class RotaryOfTokens(torch.nn.Module):
         def forward(self, hidden_states):
@@ -454,5 +403,6 @@ def test_modules_that_count_tokens(wrong):
 
     for module in (RotaryOfTokens(), RotaryOfLength()):
         module.config = transformers.LlamaConfig(head_dim=64, max_position_embeddings=2048)
-        (finding,) = ours.check(torch.nn.ModuleDict({"rotary_emb": module})).findings
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            (finding,) = module_report(module).findings
         assert finding.verdict == ("wrong" if wrong else "right"), (module, finding)
