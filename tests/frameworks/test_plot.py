@@ -313,6 +313,10 @@ def test_frequencies():
     plain = pf.Rotary(128, base=500_000.0)
     np.testing.assert_allclose(llama3.get_ydata(), plain.frequencies / pf.presets.llama3().frequencies, rtol=1e-14)
     assert legend(ax) == ["linear", "llama3, 64 pairs"]
+    # both curves are within the limits of the axis
+    low, high = ax.get_ylim()
+    assert low < 1
+    assert high > 8
     assert labels(ax) == ("pair", "times slower")
     assert plot.frequencies("llama3", ax=new_axes()).get_legend() is None
     # a pair of frequency 0 is not drawn, because no factor describes how much slower it is
