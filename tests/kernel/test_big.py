@@ -6,12 +6,12 @@ import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import posenc_fast as pf
+from support.command_line import command, finish
 
 pytestmark = pytest.mark.slow
 
@@ -79,34 +79,23 @@ def test_rows_far_apart():
     sys.platform != "linux" or not hasattr(os, "geteuid") or os.geteuid() != 0,
     reason="needs root on Linux to mount a disk",
 )
-@pytest.mark.parametrize(
-    "command", [["table", "40000", "64"], ["encode", "p.npy", "--d-model", "64"]], ids=["table", "encode"]
-)
-def test_full_disk(command, tmp_path):
+@pytest.mark.parametrize("arguments", [["table", "40000", "64"], ["encode", "p.npy", "--d-model", "64"]], ids=" ".join)
+def test_full_disk(arguments, tmp_path):
     """If a disk of 4 MB is full, the command ends with an error, and no partial file remains."""
     disk = tmp_path / "disk"
     disk.mkdir()
     np.save(tmp_path / "p.npy", np.arange(40000.0))
-    mount = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=4m", "posenc_fast", str(disk)], capture_output=True, text=True, check=False
-    )
+    mounting = ["mount", "-t", "tmpfs", "-o", "size=4m", "posenc_fast", str(disk)]
+    mount = subprocess.run(mounting, capture_output=True, text=True, check=False)
     if mount.returncode:
         pytest.skip(f"mounting a disk failed: {mount.stderr.strip()}")
     try:
         (disk / "before.npy").write_bytes(b"before")
         for target in ("new.npy", "before.npy"):
-            result = subprocess.run(
-                [sys.executable, "-m", "posenc_fast", *command, "-o", str(disk / target)],
-                capture_output=True,
-                text=True,
-                cwd=tmp_path,
-                env=os.environ | {"PYTHONPATH": str(Path(pf.__file__).parents[1])},
-                timeout=60,
-                check=False,
-            )
-            assert (result.returncode, result.stdout) == (2, "")
-            assert "No space left on device" in result.stderr
-            assert len(result.stderr.splitlines()) == 1
+            status, output, error = finish(command(*arguments, "-o", str(disk / target), cwd=tmp_path))
+            assert (status, output) == (2, b"")
+            assert "No space left on device" in error
+            assert len(error.splitlines()) == 1
             assert [(file.name, file.read_bytes()) for file in disk.iterdir()] == [("before.npy", b"before")]
         assert shutil.disk_usage(disk).used < 2**16
     finally:

@@ -20,7 +20,6 @@ pytestmark = pytest.mark.skipif(not pf.isa_levels(), reason="this build has no c
 ENCODINGS = {
     "sinusoidal": pf.sinusoidal(24),
     "concatenated": pf.sinusoidal(40, layout="concatenated", functions=("cos", "sin")),
-    "odd": pf.sinusoidal(9, odd="crop"),
     "padded": pf.sinusoidal(9, odd="zero"),
     "scaled": pf.sinusoidal(16, scale=0.3),
     "phases": pf.Encoding([1.0, 0.25, 3.0], [0.1, 0.7, 0.25], [2.0, -1.0, 0.0]),
@@ -32,13 +31,9 @@ ENCODINGS = {
 by_encoding = pytest.mark.parametrize("encoding", list(ENCODINGS.values()), ids=list(ENCODINGS))
 
 
-def dtype_of(name):
-    return np.dtype(pytest.importorskip("ml_dtypes").bfloat16 if name == "bfloat16" else name)
-
-
 @pytest.fixture(params=c.TYPES)
 def dtype(request):
-    return dtype_of(request.param)
+    return np.dtype(pytest.importorskip("ml_dtypes").bfloat16 if request.param == "bfloat16" else request.param)
 
 
 def same_bits(got, expected, case=None):
@@ -64,11 +59,9 @@ def test_table(encoding, dtype):
         same_bits(c.table(c.encoding_of(encoding), start, out), expected, start)
 
 
-def test_table_of_all_64_bit_integers(dtype):
-    encoding = pf.sinusoidal(12)
-    for start in (-(2**63), 2**62 + 1, 2**63 - 1):
-        out = c.table(c.encoding_of(encoding), start, np.empty((100, 12), dtype))
-        same_bits(out, encoding.table(100, start=start, dtype=dtype), start)
+def assert_encoded(encoding, positions, dtype):
+    out = np.empty((len(positions), encoding.d_model), dtype)
+    same_bits(c.encode(c.encoding_of(encoding), positions, out), encoding.encode(positions, dtype=dtype))
 
 
 @pytest.mark.usefixtures("level")
@@ -79,8 +72,7 @@ def test_encode(encoding, dtype, rng):
     if encoding is ENCODINGS["float32 products"]:
         # the interface rejects the last position, because rounding its products to float32 needs exact arithmetic
         positions = positions[:-1]
-    out = np.empty((len(positions), encoding.d_model), dtype)
-    same_bits(c.encode(c.encoding_of(encoding), positions, out), encoding.encode(positions, dtype=dtype))
+    assert_encoded(encoding, positions, dtype)
 
 
 @by_encoding
@@ -88,8 +80,7 @@ def test_encode_integers(encoding, dtype, rng):
     for most in (2**15, 2**50, 2**51 if encoding is ENCODINGS["float32 products"] else 2**63 - 1):
         positions = rng.integers(-most, most, 600)
         positions[:3] = most, -most, 0
-        out = np.empty((len(positions), encoding.d_model), dtype)
-        same_bits(c.encode(c.encoding_of(encoding), positions, out), encoding.encode(positions, dtype=dtype), most)
+        assert_encoded(encoding, positions, dtype)
 
 
 @pytest.mark.parametrize("axes", [2, 3])
@@ -99,8 +90,7 @@ def test_encode_of_several_axes(axes, kind, dtype, rng):
     positions = rng.uniform(-1e4, 1e4, (500, axes)).astype(kind)
     far = np.where(positions > 9900, 2**60 if kind is np.int64 else 2**40, positions).astype(kind)
     for some in (positions, positions[:1], far):
-        out = np.empty((len(some), encoding.d_model), dtype)
-        same_bits(c.encode(c.encoding_of(encoding), some, out), encoding.encode(some, dtype=dtype))
+        assert_encoded(encoding, some, dtype)
 
 
 def views(shape, dtype):
@@ -192,13 +182,9 @@ def test_eight_threads_have_the_bits_of_one():
 
     def work(i):
         part = out[i * rows : (i + 1) * rows]
-        positions = np.arange(i * rows, (i + 1) * rows, dtype=np.float64) / 3
         for _ in range(5):
-            c.table(handle, i * rows, part)
-            assert part.tobytes() == expected[i * rows : (i + 1) * rows].tobytes()
-            c.encode(handle, positions, part)
-        c.table(handle, i * rows, part)
-        return part
+            c.encode(handle, np.arange(rows) / 3, part)
+            same_bits(c.table(handle, i * rows, part), expected[i * rows : (i + 1) * rows])
 
     expected = encoding.table(8 * rows)
     with ThreadPoolExecutor(8) as pool:
@@ -245,14 +231,17 @@ class Calls:
         self.lengths = {key: np.array(numbers, np.intp) for key, numbers in valid.items()}
         self.lengths[name][axis] = value
 
+    def pointers(self, function):
+        arrays = self.lengths | {"x": self.x, "positions": self.positions, "angles": self.angles}
+        arrays |= {"out": self.memory, "scratch": self.scratch}
+        value = (self.encoding if function in ENCODING else self.rotary).pointer
+        return {"value": value} | {name: c.address(array) for name, array in arrays.items()}
+
     def arguments(self, function):
-        pointers = {name: c.address(getattr(self, name)) for name in ("x", "positions", "angles")}
-        pointers |= {name: c.address(array) for name, array in self.lengths.items()}
-        pointers |= {"out": c.address(self.memory), "scratch": c.address(self.scratch)}
-        pointers["value"] = (self.encoding if function in ENCODING else self.rotary).pointer
         numbers = {"start": 0, "rows": 10, "type": 1, "x_scale": 1.0, "batches": 2, "scratch_size": len(self.scratch)}
         numbers |= {"x_batch": 240, "x_row": 24, "out_batch": 240, "out_row": 24}
-        return {name: (pointers | numbers)[name] for name in ARGUMENTS[function].split()}
+        every = self.pointers(function) | numbers
+        return {name: every[name] for name in ARGUMENTS[function].split()}
 
     def __call__(self, function, **changes):
         arguments = self.arguments(function)
@@ -269,27 +258,21 @@ def calls():
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_valid_arguments(calls, function):
+def test_pointers(calls, function):
+    arguments = calls.arguments(function)
+    for name in calls.pointers(function).keys() & arguments.keys():
+        assert calls(function, **{name: None}) == "null", name
+    for name in {"out", "x", "positions", "angles"} & arguments.keys():
+        for distance in (1, 2, 3):
+            assert calls(function, **{name: arguments[name] + distance}) == "alignment", name
     assert calls(function) == "ok"
     assert not (calls.memory == 0xA5).all()
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_null(calls, function):
-    pointers = {"value", "positions", "x", "out", "shape", "x_strides", "out_strides", "angles", "scratch"}
-    names = pointers & set(calls.arguments(function))
-    assert {"value", "out", "scratch"} <= names
-    for name in names:
-        assert calls(function, **{name: None}) == "null", name
-
-
-@pytest.mark.parametrize("function", FUNCTIONS)
 def test_too_little_scratch(calls, function):
-    functions = c.api()
-    if function in ENCODING:
-        needed = functions.scratch(calls.encoding.pointer)
-    else:
-        needed = functions.rotary_scratch(calls.rotary.pointer, 10)
+    rotary = calls.rotary.pointer, 10
+    needed = c.api().scratch(calls.encoding.pointer) if function in ENCODING else c.api().rotary_scratch(*rotary)
     assert calls(function, scratch_size=0) == "scratch"
     assert calls(function, scratch_size=100) == "scratch"
     # for ten tokens, `rotate` needs all bytes that rotary_scratch returns, but `angles` needs fewer
@@ -302,8 +285,8 @@ def test_too_little_scratch(calls, function):
 def test_scratch_before_the_result(calls, function):
     size = c.api().scratch(calls.encoding.pointer)
     out = c.address(calls.scratch) + (size + 64) // 64 * 64
-    assert calls(function, out=out, scratch=out - size + 1, scratch_size=size) == "overlap"
-    assert calls(function, out=out, scratch=out - size, scratch_size=size) == "ok"
+    for apart, error in ((size - 1, "overlap"), (size, "ok")):
+        assert calls(function, out=out, scratch=out - apart, scratch_size=size) == error
 
 
 TOO_LARGE = (MOST // 4 * 4, -(2**62), -MOST - 1)
@@ -343,11 +326,9 @@ def test_one_wrong_length_of_rotate(calls, names, axes, values, error):
         assert calls("rotate") == error, (name, axis, value)
 
 
-def test_rows_of_x_may_overlap(calls):
+def test_strides_of_valid_calls(calls):
+    """Rows of x may overlap. Strides of a single row are ignored."""
     assert calls("add", x_batch=0, x_row=0) == "ok"
-
-
-def test_strides_of_one_row_are_ignored(calls):
     assert calls("table", rows=1, out_row=3) == "ok"
     assert calls("add", rows=1, batches=1, x_row=MOST, out_row=-MOST, x_batch=1, out_batch=1) == "ok"
 
@@ -366,26 +347,16 @@ def test_arrays_that_overlap(calls):
     assert calls("rotate", x=out + 24) == "overlap"
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
-def test_alignment(calls, function):
-    arguments = calls.arguments(function)
-    for name in {"out", "x", "positions", "angles"} & set(arguments):
-        for distance in (1, 2, 3):
-            assert calls(function, **{name: arguments[name] + distance}) == "alignment", name
+def test_what_the_interface_does_not_compute(calls):
+    """There is no table of several axes. Nor are there rows of positions that need exact arithmetic.
 
-
-def test_several_axes_have_no_table(calls):
-    encoding = c.encoding_of(pf.join([pf.sinusoidal(2), pf.sinusoidal(4)], axes=[0, 1]))
-    assert calls("table", value=encoding.pointer) == "axes"
-    assert calls("add", value=encoding.pointer) == "axes"
-
-
-def test_positions_that_need_exact_arithmetic(calls):
-    """The functions check all rows before they write the first one, so `out` is unchanged after the error "beyond"."""
-    calls.positions[7] = 1e200
-    assert calls("encode") == "beyond"
-    calls.positions[7] = 1e-290
-    assert calls("encode") == "beyond"
+    The functions check all rows before they write the first one, so `out` is unchanged after the error "beyond".
+    """
+    axes = c.encoding_of(pf.join([pf.sinusoidal(2), pf.sinusoidal(4)], axes=[0, 1]))
+    assert calls("table", value=axes.pointer) == calls("add", value=axes.pointer) == "axes"
+    for position in (1e200, 1e-290):
+        calls.positions[7] = position
+        assert calls("encode") == "beyond"
     fast = c.encoding_of(pf.fourier_features([2.0**55, 1.0, 2.0]))
     assert calls("table", value=fast.pointer, start=10**9) == "beyond"
     assert calls("add", value=fast.pointer, start=2**62) == "beyond"
@@ -438,36 +409,24 @@ def frozen():
 
 
 @pytest.mark.usefixtures("frozen")
-def test_capsules_keep_their_memory_alive(rng):
-    expected = pf.sinusoidal(20, base=77.0).table(50, start=9)
-    x = rng.standard_normal((1, 2, 5, 8))
-    expected_rotation = pf.Rotary(8, base=77.0).apply(x)
-    handle, rotary = c.encoding_of(pf.sinusoidal(20, base=77.0)), c.rotary_of(pf.Rotary(8, base=77.0))
-    gc.collect()
-    same_bits(c.table(handle, 9, np.empty((50, 20), np.float32)), expected)
-    same_bits(c.rotate(rotary, 0, x, x), expected_rotation)
+def test_capsules_own_their_memory(rng):
+    """A capsule keeps the memory of a deleted Encoding or Rotary. Deleting the last capsule frees the memory."""
 
+    def owners():
+        gc.collect()
+        return sum(type(each).__name__ == "_Encoding" for each in gc.get_objects())
 
-@pytest.mark.usefixtures("frozen")
-def test_capsules_free_their_memory():
-    """A capsule keeps the memory of a deleted Encoding. Deleting the last capsule frees the memory."""
-    encoding = pf.Encoding([1.0, 0.5], [0.0, 0.25])
-    expected, gone = encoding.table(3), weakref.ref(encoding)
-    capsule = encoding.__posenc_encoding__()
-    del encoding
+    encoding, rotary, x = pf.Encoding([1.0, 0.5], [0.0, 0.25]), pf.Rotary(8, base=77.0), rng.normal(size=(1, 2, 5, 8))
+    table, rotated, gone = encoding.table(3), rotary.apply(x), weakref.ref(encoding)
+    handle, turning = c.encoding_of(encoding), c.rotary_of(rotary)
+    del encoding, rotary
     gc.collect()
     assert gone() is None
-    handle = c.Handle(c.pointer_of(capsule, "posenc_fast_encoding"), capsule)
-    same_bits(c.table(handle, 0, np.empty((3, 2), np.float32)), expected)
+    same_bits(c.table(handle, 0, np.empty((3, 2), np.float32)), table)
+    same_bits(c.rotate(turning, 0, x, x), rotated)
     count = owners()
-    del handle, capsule
+    del handle
     assert owners() == count - 1
-
-
-def owners():
-    """Return the number of objects that own the memory of capsules."""
-    gc.collect()
-    return sum(type(each).__name__ == "_Encoding" for each in gc.get_objects())
 
 
 # ---- encodings without a capsule ------------------------------------------------------------------------------------

@@ -136,19 +136,6 @@ def test_more_rows_than_one_pass(level, kind, layout, rng):
         np.testing.assert_array_equal(out, true, strict=True)
 
 
-@levels
-@kinds
-@layouts
-def test_rows_at_any_distance(level, kind, layout, rng):
-    """Rotate heads and tokens that are parts of larger arrays, with heads in reversed order."""
-    x = stored(rng.standard_normal((1, 2, 11, 9, 200)), kind)[:, :, ::-2, 1::2, 3:131]
-    out = np.empty((1, 2, 6, 4, 150), x.dtype)[..., 5:133]
-    angles = angles_of(rng, 1, 4, 64, kind)
-    for stores in (0, past(True)):
-        _backend.kernel.rotate(level, angles, x, out, KINDS[kind][0], layout, stores)
-        np.testing.assert_array_equal(out, expected(angles, x, kind, layout), strict=True)
-
-
 @pytest.mark.parametrize("start", [0, -7, 2**61])
 def test_threads_fill_the_cache(start, monkeypatch, rng):
     """The second call fills one cached array in several threads. Later calls use it, in one thread or several."""

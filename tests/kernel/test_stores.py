@@ -36,7 +36,7 @@ def written(rows, width, dtype=np.float32):
 
 
 # Each row is `call | words of the answer`. A row of 256 float32 values has 1024 bytes.
-TABLES = """
+ANSWERS = """
 answer(written(1 << 14, 256)) | past the cache
 answer(written((1 << 14) - 1, 256)) | may still be there
 answer(written(1 << 12, 256), last_level=8 * MIB) | past the cache
@@ -51,8 +51,6 @@ answer(written(1 << 19, 64, np.uint16), kind=FLOAT16) | two rows would share
 answer(written(1 << 15, 256), each=True) | longer to compute
 answer(written(1 << 14, 256, np.float64), kind=FLOAT64, each=True) | past the cache
 answer(written(1 << 14, 256, np.float64), kind=FLOAT64, each=True, given=False) | cleared
-"""
-SUMS = """
 answer(out, x) | past the cache
 answer(out, x, given=False) | past the cache
 answer(out, x, each=True) | past the cache
@@ -65,20 +63,14 @@ answer(np.ones((2, 1 << 14, 256)), np.ones((2, 1 << 14, 256)), kind=FLOAT64) | s
 """
 
 
-@linux
-@pytest.mark.parametrize("row", TABLES.strip().splitlines())
-def test_answers_for_tables(row):
-    call, words = row.split(" | ")
-    assert words in eval(call)
-
-
 @pytest.fixture(scope="module")
 def summands():
     return {name: np.ones((2, 1 << 14, 256), np.float32) for name in ("x", "out")}
 
 
-@pytest.mark.parametrize("row", SUMS.strip().splitlines())
-def test_answers_for_sums(row, summands):
+@linux
+@pytest.mark.parametrize("row", ANSWERS.strip().splitlines())
+def test_answers(row, summands):
     call, words = row.split(" | ")
     assert words in eval(call, globals() | summands)
 
@@ -91,19 +83,25 @@ def test_new_memory_of_the_caller_goes_through_the_cache():
         del never
 
 
-class Seen:
-    """Wrapper of a plan or a lattice that records the kind of stores of each call."""
+class Recorder:
+    """Wrapper of a plan, a lattice or the kernel that records the kind of stores of each call.
 
-    def __init__(self, seen, stores):
-        self.seen, self.stores = seen, stores
+    twin: the same in the Python engine, whose functions have the same parameters.
+    """
+
+    def __init__(self, recorded, twin, stores):
+        self.recorded, self.twin, self.stores = recorded, twin, stores
 
     def __getattr__(self, name):
-        method = getattr(self.seen, name)
-        place = list(inspect.signature(getattr(_python.Plan, name, None) or getattr(_python.Lattice, name)).parameters)
+        function = getattr(self.recorded, name)
+        twin = getattr(self.twin, name, None)
+        parameters = [each for each in inspect.signature(twin).parameters if each != "self"] if callable(twin) else []
+        if "stores" not in parameters:
+            return function
 
         def call(*arguments):
-            self.stores.append(_backend.kernel.STORES[arguments[place.index("stores") - 1]])
-            return method(*arguments)
+            self.stores.append(_backend.kernel.STORES[dict(zip(parameters, arguments, strict=False)).get("stores", 0)])
+            return function(*arguments)
 
         return call
 
@@ -135,8 +133,12 @@ def seen(tiny_cache, monkeypatch):
     with pf.use_backend("cython"):
         engine = _backend.current()
         lattices = {wide: lattice(encoding._plans, engine, wide) for wide in (False, True)}
-        monkeypatch.setattr(plans, "lattice", lambda _, __, wide: (Seen(lattices[wide][0], stores), lattices[wide][1]))
-        monkeypatch.setattr(plans, "plan", lambda *given: (Seen(plan(*given)[0], stores), plan(*given)[1]))
+
+        def recorded(made, twin):
+            return Recorder(made[0], twin, stores), made[1]
+
+        monkeypatch.setattr(plans, "lattice", lambda _, __, wide: recorded(lattices[wide], _python.Lattice))
+        monkeypatch.setattr(plans, "plan", lambda *given: recorded(plan(*given), _python.Plan))
         yield encoding, stores_of
 
 
@@ -168,28 +170,12 @@ def test_stores_of_rows_of_any_positions(seen):
     assert "longer to compute" in stores_of(lambda: encoding.encode(positions, workers=-1))
 
 
-class Recorder:
-    """The kernel module, but a function records the kind of stores of each call, its argument of index ``place``."""
-
-    def __init__(self, name, place):
-        self.stores, function = [], getattr(_backend.kernel, name)
-
-        def call(*arguments):
-            self.stores.append(_backend.kernel.STORES[arguments[place] if len(arguments) > place else 0])
-            return function(*arguments)
-
-        setattr(self, name, call)
-
-    def __getattr__(self, name):
-        return getattr(_backend.kernel, name)
-
-
 @linux
 @pytest.mark.usefixtures("tiny_cache")
 def test_stores_of_grids():
     encoding = pf.join([pf.sinusoidal(128), pf.sinusoidal(128)])
     mixed = pf.join([pf.fourier_features(np.ones((64, 2))), pf.sinusoidal(128)], axes=[(0, 1), 1])
-    merging, out = Recorder("merge", 4), np.ones((5, 7, 256), np.float32)
+    merging, out = Recorder(_backend.kernel, _python, []), np.ones((5, 7, 256), np.float32)
     with pf.use_backend("cython"):
         expected = pf.grid([5, 7], encoding)
         _backend._chosen.set(_backend.current()._replace(module=merging))
@@ -207,7 +193,7 @@ def test_stores_of_grids():
 @pytest.mark.parametrize("workers", [1, 2])
 def test_stores_of_rotary(workers, monkeypatch, rng):
     monkeypatch.setattr(_rotator, "WORTH_THREADS", 1)
-    rotary, rotating = pf.Rotary(128), Recorder("rotate", 6)
+    rotary, rotating = pf.Rotary(128), Recorder(_backend.kernel, _python, [])
     x = rng.standard_normal((3, 50, 128), np.float32)
     out = np.ones_like(x)
     with pf.use_backend("cython"):
@@ -287,25 +273,16 @@ def test_the_values_do_not_depend_on_stores(level, kind, width, around, rows):
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 def test_rows_are_prefetched_by_the_sizes_of_caches(tmp_path):
-    """The sizes of caches decide how large an x must be to be prefetched.
-
-    Each case has three sizes in KiB: second-level cache, last-level cache, and smallest x that is prefetched. None: no
-    x is prefetched. In the first case, the smallest x has one byte more.
-    """
-    cases = [
-        (2048, 260 * 1024, 2048),
-        (1024, 32 * 1024, 16 * 1024),
-        (1024, 8 * 1024, 4 * 1024),
-        (1024, 0, None),
-        (512, 32 * 1024, None),
-    ]
+    """The sizes of caches decide how large an x must be to be prefetched."""
+    # KiB of the second-level cache, KiB of the last-level cache, and bytes of the smallest x that is prefetched
+    cases = [(2048, 260 * 1024, 2 * MIB + 1), (1024, 32 * 1024, 16 * MIB), (1024, 8 * 1024, 4 * MIB)]
+    cases += [(1024, 0, sys.maxsize), (512, 32 * 1024, sys.maxsize)]
     program = tmp_path / "rule.c"
     calls = "".join(f'printf("%td ", posenc_prefetch_from({s} << 10, {last} << 10));' for s, last, _ in cases)
     program.write_text(f'#include "tuning.h"\n#include <stdio.h>\nint main(void) {{ {calls} return 0; }}\n')
     subprocess.run(["cc", f"-I{checkout() / 'src'}", "-o", tmp_path / "rule", program], check=True)
     found = subprocess.run([tmp_path / "rule"], capture_output=True, text=True, check=True).stdout.split()
-    never = sys.maxsize
-    assert [int(n) for n in found] == [never if k is None else k * 1024 + (s == 2048) for s, _, k in cases]
+    assert [int(n) for n in found] == [least for _, _, least in cases]
 
 
 # ---- fences: without a fence, another thread may read old memory, which tests of values do not find ------------------

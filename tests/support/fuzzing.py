@@ -11,6 +11,7 @@ import contextlib
 import functools
 import re
 from fractions import Fraction
+from unittest import mock
 
 import numpy as np
 from hypothesis import assume
@@ -50,12 +51,19 @@ SPECIAL = [
 # ---- encodings --------------------------------------------------------------------------------------------------
 
 widths = st.one_of(st.integers(1, 40), st.sampled_from(EDGES))
-frequencies = st.one_of(
-    st.floats(-10, 10),
-    st.sampled_from([0.0, 1.0, 1e-5, 2**-40, 1e-300, 5e-324, 1e10, 1e300, -1e308]),
-)
+frequencies = st.floats(-10, 10) | st.sampled_from([0.0, 1.0, 1e-5, 2**-40, 1e-300, 5e-324, 1e10, 1e300, -1e308])
 amplitudes = st.one_of(st.floats(-100, 100), st.sampled_from([0.0, -0.0, 1.0, 1e-300, 1e6, 1e30, -1e280, *SMALL]))
 phases = st.one_of(st.sampled_from([0.0, 0.25, -0.5, 0.75, 4.25]), st.floats(-4, 4))
+layouts = st.sampled_from(["interleaved", "concatenated"])
+
+
+@contextlib.contextmanager
+def rejecting(*errors):
+    """Reject the example if the block raises one of these errors."""
+    try:
+        yield
+    except errors:
+        assume(False)
 
 
 @st.composite
@@ -64,33 +72,29 @@ def encodings(draw, axes=None):
     if axes is not None:
         rows = draw(st.lists(st.lists(frequencies, min_size=axes, max_size=axes), min_size=1, max_size=12))
         if draw(st.booleans()):
-            return pf.fourier_features(
-                rows, functions=draw(st.lists(st.sampled_from(FUNCTIONS), min_size=1, max_size=3))
-            )
+            functions = draw(st.lists(st.sampled_from(FUNCTIONS), min_size=1, max_size=3))
+            return pf.fourier_features(rows, functions=functions)
         return pf.Encoding(rows, draw(phases), draw(amplitudes))
     builder = draw(st.sampled_from(["sinusoidal", "features", "general", "join"]))
     if builder == "join":
         parts = draw(st.lists(encodings(), min_size=1, max_size=3))
         return pf.join(parts, axes=[0] * len(parts))
     if builder == "sinusoidal":
-        try:
-            return pf.sinusoidal(
-                draw(widths),
-                base=draw(st.sampled_from([1e4, 2.0, 1e-3, 5e5])),
-                freq_shift=draw(st.sampled_from([0, 1, 0.5, -3])),
-                first=draw(frequencies),
-                layout=draw(st.sampled_from(["interleaved", "concatenated"])),
-                functions=draw(st.tuples(*[st.sampled_from(FUNCTIONS)] * 2)),
-                odd=draw(st.sampled_from(["crop", "zero"])),
-                scale=draw(amplitudes),
-            )
-        except ValueError:  # the denominator is zero, or a frequency exceeds float64
-            assume(False)
+        options = {
+            "base": st.sampled_from([1e4, 2.0, 1e-3, 5e5]),
+            "freq_shift": st.sampled_from([0, 1, 0.5, -3]),
+            "first": frequencies,
+            "layout": layouts,
+            "functions": st.tuples(*[st.sampled_from(FUNCTIONS)] * 2),
+            "odd": st.sampled_from(["crop", "zero"]),
+            "scale": amplitudes,
+        }
+        with rejecting(ValueError):  # the denominator is zero, or a frequency exceeds float64
+            return pf.sinusoidal(draw(widths), **draw(st.fixed_dictionaries(options)))
     count = draw(widths) if draw(st.booleans()) else draw(st.integers(1, 6))
-    some = draw(st.lists(frequencies, min_size=1, max_size=6))
-    values = np.resize(some, count)
+    values = np.resize(draw(st.lists(frequencies, min_size=1, max_size=6)), count)
     if builder == "features":
-        return pf.fourier_features(values, layout=draw(st.sampled_from(["interleaved", "concatenated"])))
+        return pf.fourier_features(values, layout=draw(layouts))
     given = (np.resize(draw(st.lists(s, min_size=1, max_size=4)), count) for s in (phases, amplitudes))
     return pf.Encoding(values, *given)
 
@@ -119,10 +123,8 @@ def lay(draw, arena, shape, dtype, *, close=True):
     """Place an array of drawn strides in an arena. Reject the example if the array does not fit."""
     strides = draw(strides_of(shape, dtype.itemsize, close=close)) if shape else ()
     distance = draw(st.sampled_from([0, 0, dtype.itemsize, 1, 3, 64]))
-    try:
+    with rejecting(ValueError):
         return arena.place(shape, dtype, strides=strides, at_end=draw(st.booleans()), distance=distance)
-    except ValueError:
-        assume(False)
 
 
 def positions_of(draw, shape):
@@ -144,6 +146,21 @@ def positions_of(draw, shape):
             array[place] = value
     array.flags.writeable = draw(st.booleans())
     return array
+
+
+def positions_for(draw, encoding, shape):
+    """Draw positions for rows of an encoding. Return them, and their coordinates (*shape, axes) as float64."""
+    positions = positions_of(draw, (*shape, encoding.ndim) if encoding.ndim > 1 else shape)
+    return positions, seconds(positions).reshape(*shape, encoding.ndim)
+
+
+def x_of(draw, shape, name, special):
+    """Draw an array x of a dtype in any memory layout, with usual and special values."""
+    x = lay(draw, X, shape, DTYPES[name], close=draw(st.booleans()))
+    some = draw(st.lists(st.floats(-1e3, 1e3) | st.sampled_from(special), min_size=1, max_size=9))
+    with np.errstate(all="ignore"):
+        x[...] = np.resize(np.array(some, np.float64), shape).astype(x.dtype)
+    return x
 
 
 # ---- what must hold for every call ------------------------------------------------------------------------------
@@ -204,14 +221,38 @@ def assert_rounded_once(got, wide, name, magnitude, angles):
     assert good.all(), (a[~good][:5], b[~good][:5])
 
 
-def checks(call, name, out, magnitude, angles, wide=None):
+def past_the_cache(target, each=False):
+    """Replace `Target.stores`: bypass the cache whenever that is possible, not only if it is faster."""
+    if _target.kernel is None or (target.x is not None and target.kind == _target.kernel.KINDS["float64"]):
+        return 0
+    return _target.kernel.STORES.index("past the cache")
+
+
+def with_settings(draw, check):
+    """Return a check that runs with drawn settings of the engine: small blocks, a tiny cache, stores that bypass it.
+
+    With few values in a block, threads also work on small arrays.
+    """
+    settings = {"cache_size": draw(st.sampled_from([_target.cache_size, lambda: 3]))}
+    if draw(st.booleans()):
+        settings |= {"WORTH_A_THREAD": 1, "BLOCK": draw(st.sampled_from([1, 64, 1000]))}
+    stores = draw(st.sampled_from([_target.Target.stores, past_the_cache]))
+    return mock.patch.multiple(_target, **settings)(mock.patch.object(_target.Target, "stores", stores)(check))
+
+
+def checks(draw, call, name, shape, magnitude, angles, *, wide=None, inputs=(), x=None, same=bits):
     """Return a function to run with each engine. It asserts that call(out=..) writes the result of call() to out.
 
-    The function also asserts that nothing around out is written, and compares the result with that of pure Python.
+    The function also asserts that the call writes nothing around out, and does not change its inputs, which are arrays
+    with their arenas. It compares the result with that of pure Python.
 
     name: dtype of the result. wide: function that returns the result in float64, from which the result must be
-    rounded once (None: the rounding is not checked).
+    rounded once (None: the rounding is not checked). x: array for which the call also runs in place. Both results must
+    be equal after the function `same`.
     """
+    out = lay(draw, OUT, shape, DTYPES[name])
+    inputs = [*inputs, (X, x)] if x is not None else inputs
+    before, writeable = [array.copy() for _, array in inputs], draw(st.booleans())
 
     # cached, because pure Python takes long, and the result of each engine is compared with its result
     @functools.cache
@@ -219,7 +260,14 @@ def checks(call, name, out, magnitude, angles, wide=None):
         with pf.use_backend(backend, isa):
             return call()
 
+    def check_inputs():
+        for (arena, array), content in zip(inputs, before, strict=True):
+            assert arena.untouched()
+            assert array.tobytes() == content.tobytes()
+
     def check():
+        if x is not None:
+            x.flags.writeable = writeable
         fresh = result(pf.backend(), pf.isa())
         assert fresh.dtype == DTYPES[name]
         # remove the result of the engine before, which would hide values that this engine does not write
@@ -230,41 +278,22 @@ def checks(call, name, out, magnitude, angles, wide=None):
         if wide is not None:
             assert_rounded_once(fresh, wide(), name, magnitude, angles)
         assert_close(fresh, result("python", None), name, magnitude, angles)
+        check_inputs()
+        if x is not None and x.strides[-1] == x.itemsize:
+            x.flags.writeable = True
+            assert call(out=x) is x
+            assert same(x) == same(out)
+            x[...] = before[-1]
+            check_inputs()
 
-    return check
+    return with_settings(draw, check)
 
 
-class Blocks(contextlib.ContextDecorator):
-    """Settings of the engine for a function: blocks of few values, a tiny cache, and stores that bypass the cache.
-
-    The settings are drawn. With few values in a block, threads also work on small arrays.
-    """
-
-    def __init__(self, draw):
-        self.values = {}
-        if draw(st.booleans()):
-            self.values = {"WORTH_A_THREAD": 1, "BLOCK": draw(st.sampled_from([1, 64, 1000]))}
-        if draw(st.booleans()):
-            self.values["cache_size"] = lambda: 3
-        # whether all calls that can bypass the cache do so; by default, a call bypasses it only if this is faster
-        self.all_past = draw(st.booleans())
-
-    def __enter__(self):
-        self.before = {name: getattr(_target, name) for name in self.values}
-        vars(_target).update(self.values)
-        self.stores = _target.Target.stores
-        if self.all_past:
-            _target.Target.stores = self._past
-
-    def __exit__(self, *error):
-        vars(_target).update(self.before)
-        _target.Target.stores = self.stores
-
-    @staticmethod
-    def _past(target, each=False):
-        if _target.kernel is None or (target.x is not None and target.kind == _target.kernel.KINDS["float64"]):
-            return 0
-        return _target.kernel.STORES.index("past the cache")
+def checks_of_rows(draw, call, name, encoding, positions, *inputs):
+    """Return `checks` of a call with the argument dtype that computes rows at positions (.., axes)."""
+    shape, magnitude = (*positions.shape[:-1], encoding.d_model), np.abs(encoding.amplitudes).max()
+    typed, wide = (functools.partial(call, dtype=dtype) for dtype in (DTYPES[name], np.float64))
+    return checks(draw, typed, name, shape, magnitude, angles_of(encoding, positions), wide=wide, inputs=inputs)
 
 
 precisions = st.sampled_from(["exact", "exact", "float32"])
@@ -285,112 +314,52 @@ def one_table(data):
     draw = data.draw
     encoding, name = draw(encodings()), draw(names)
     rows = rows_for(draw, encoding)
-    starts = st.one_of(
-        st.integers(-300, 300),
-        st.integers(-(2**63), 2**64 - 1),
-        st.sampled_from([2**32 - 5, -(2**32) - 3, 2**53 - 3, 2**63 - 7]),
-        st.floats(-1e6, 1e6),
-        st.fractions(-9, 9, max_denominator=6),
-        st.sampled_from([1e300, -1.7e308, 1e-310]),
-    )
-    steps = st.one_of(
-        st.sampled_from([1, 1, 1, -1, 0, 3, 0.5, 0.1, Fraction(1, 3)]),
-        st.integers(-(2**60), 2**60),
-        st.floats(-1e305, 1e305),
-    )
+    starts = st.integers(-300, 300) | st.integers(-(2**63), 2**64 - 1) | st.floats(-1e6, 1e6)
+    starts |= st.sampled_from([2**32 - 5, -(2**32) - 3, 2**53 - 3, 2**63 - 7, 1e300, -1.7e308, 1e-310])
+    starts |= st.fractions(-9, 9, max_denominator=6)
+    steps = st.sampled_from([1, 1, 1, -1, 0, 3, 0.5, 0.1, Fraction(1, 3)])
+    steps |= st.integers(-(2**60), 2**60) | st.floats(-1e305, 1e305)
     options = {"start": draw(starts), "step": draw(steps), "precision": draw(precisions), "workers": draw(workers)}
-    out = lay(draw, OUT, (rows, encoding.d_model), DTYPES[name])
-    try:
-        encoding.table(rows, dtype=DTYPES[name], **options)
-    except ValueError:  # positions exceed 64 bits
-        assume(False)
+    call = functools.partial(encoding.table, rows, **options)
+    with rejecting(ValueError):  # positions exceed 64 bits
+        call()
     positions = float(options["start"]) + float(options["step"]) * np.arange(rows)[:, np.newaxis]
-    check = checks(
-        lambda **to: encoding.table(rows, dtype=DTYPES[name], **options, **to),
-        name,
-        out,
-        np.abs(encoding.amplitudes).max(),
-        angles_of(encoding, positions),
-        lambda: encoding.table(rows, dtype=np.float64, **options),
-    )
-    return Blocks(draw)(check)
+    return checks_of_rows(draw, call, name, encoding, positions)
 
 
 def one_encode(data):
     draw = data.draw
-    axes = draw(st.sampled_from([None, None, 1, 2, 3]))
-    encoding, name = draw(encodings(axes)), draw(names)
+    encoding, name = draw(encodings(draw(st.sampled_from([None, None, 1, 2, 3])))), draw(names)
     shape = draw(st.sampled_from([(), (1,), (-1,), (-1,), (2, -1), (3, 1, -1), (0, 4)]))
     rows = rows_for(draw, encoding)
     shape = tuple(rows if n < 0 else n for n in shape)
     assume(np.prod(shape) * encoding.d_model <= 6000)
-    positions = positions_of(draw, (*shape, axes) if axes and axes > 1 else shape)
-    before = positions.tobytes()
+    positions, given = positions_for(draw, encoding, shape)
     options = {"precision": draw(precisions), "workers": draw(workers)}
-    out = lay(draw, OUT, (*shape, encoding.d_model), DTYPES[name])
-    check = checks(
-        lambda **to: encoding.encode(positions, dtype=DTYPES[name], **options, **to),
-        name,
-        out,
-        np.abs(encoding.amplitudes).max(),
-        angles_of(encoding, seconds(positions) if axes and axes > 1 else seconds(positions)[..., np.newaxis]),
-        lambda: encoding.encode(positions, dtype=np.float64, **options),
-    )
-
-    def run():
-        check()
-        assert POSITIONS.untouched()
-        assert positions.tobytes() == before
-
-    return Blocks(draw)(run)
+    call = functools.partial(encoding.encode, positions, **options)
+    return checks_of_rows(draw, call, name, encoding, given, (POSITIONS, positions))
 
 
 def one_add_to(data):
     draw = data.draw
-    axes = draw(st.sampled_from([None, None, 2]))
-    encoding, name = draw(encodings(axes)), draw(names)
+    encoding, name = draw(encodings(draw(st.sampled_from([None, None, 2])))), draw(names)
     rows = rows_for(draw, encoding)
     shape = (*draw(st.sampled_from([(), (), (1,), (3,), (2, 3), (0,)])), rows, encoding.d_model)
     assume(np.prod(shape) <= 8000)
-    x = lay(draw, X, shape, DTYPES[name], close=draw(st.booleans()))
-    some = draw(st.lists(st.floats(-1e3, 1e3) | st.sampled_from(SPECIAL), min_size=1, max_size=9))
-    with np.errstate(all="ignore"):
-        x[...] = np.resize(np.array(some, np.float64), shape).astype(x.dtype)
+    x = x_of(draw, shape, name, SPECIAL)
     options = {"x_scale": draw(st.sampled_from([1.0, 0.0, -2.5, 512**0.5, 1e-300, 1e300]))}
     options |= {"precision": draw(precisions), "workers": draw(workers)}
-    if axes or draw(st.booleans()):
-        each = draw(st.booleans())
-        shared = shape[:-1] if each else (rows,)
-        options["positions"] = positions_of(draw, (*shared, axes) if axes else shared)
-        given = seconds(options["positions"])
-        given = given if axes else given[..., np.newaxis]
+    if encoding.ndim > 1 or draw(st.booleans()):
+        options["positions"], given = positions_for(draw, encoding, shape[:-1] if draw(st.booleans()) else (rows,))
     else:
         options |= {"start": draw(st.integers(-(2**40), 2**40) | st.floats(-9, 9))}
         options |= {"step": draw(st.sampled_from([1, 2, -3, 0.5]))}
         given = (options["start"] + options["step"] * np.arange(rows, dtype=np.float64))[:, np.newaxis]
-    original = x.copy()
     with np.errstate(all="ignore"):
         finite = np.abs(x.astype(np.float64) * options["x_scale"])
-        finite = finite[np.isfinite(finite)]
-        magnitude = np.abs(encoding.amplitudes).max() + finite.max(initial=0)
-    writeable = draw(st.booleans())
-    out = lay(draw, OUT, shape, DTYPES[name])
+        magnitude = np.abs(encoding.amplitudes).max() + finite[np.isfinite(finite)].max(initial=0)
     angles = np.broadcast_to(angles_of(encoding, given), shape[:-1])
-    check = checks(lambda **to: encoding.add_to(x, **options, **to), name, out, magnitude, angles)
-
-    def run():
-        x.flags.writeable = writeable
-        check()
-        assert x.tobytes() == original.tobytes()
-        assert X.untouched()
-        x.flags.writeable = True
-        if x.strides[-1] == x.itemsize:
-            assert encoding.add_to(x, **options, out=x) is x
-            assert bits(x) == bits(out)
-            assert X.untouched()
-            x[...] = original
-
-    return Blocks(draw)(run)
+    return checks(draw, functools.partial(encoding.add_to, x, **options), name, shape, magnitude, angles, x=x)
 
 
 def one_shift(data):
@@ -400,15 +369,8 @@ def one_shift(data):
     x = lay(draw, X, shape, DTYPES[name], close=False)
     size = draw(st.sampled_from([1.0, 1.0, *SMALL]))
     x[...] = (size * encoding.encode(np.zeros(shape[:-1]))).astype(x.dtype)
-    out = lay(draw, OUT, shape, DTYPES[name])
-    offset = draw(st.floats(-1e9, 1e9))
-    check = checks(lambda **to: encoding.shift(x, offset, **to), name, out, 4.0 * abs(size), np.zeros(shape[:-1]))
-
-    def run():
-        check()
-        assert X.untouched()
-
-    return run
+    call = functools.partial(encoding.shift, x, draw(st.floats(-1e9, 1e9)))
+    return checks(draw, call, name, shape, 4.0 * abs(size), np.zeros(shape[:-1]), inputs=[(X, x)])
 
 
 def one_grid(data):
@@ -423,10 +385,8 @@ def one_grid(data):
         k = draw(st.integers(0, axes - 1))
         given[k] = positions_of(draw, (given[k],))
         where[k] = seconds(given[k])
-    indexing = draw(st.sampled_from(["ij", "xy"]))
-    points = np.stack(np.meshgrid(*where, indexing=indexing), axis=-1)
-    options = {"indexing": indexing, "workers": draw(workers)}
-    out = lay(draw, OUT, (*points.shape[:-1], encoding.d_model), DTYPES[name])
+    options = {"indexing": draw(st.sampled_from(["ij", "xy"])), "workers": draw(workers)}
+    points = np.stack(np.meshgrid(*where, indexing=options["indexing"]), axis=-1)
     try:
         pf.grid(given, encoding)
     except (TypeError, ValueError) as error:
@@ -434,19 +394,12 @@ def one_grid(data):
         if not re.search(r"cannot be added up|integers beyond 2\*\*53", str(error)):
             raise
         assume(False)
-    check = checks(
-        lambda **to: pf.grid(given, encoding, dtype=DTYPES[name], **options, **to),
-        name,
-        out,
-        np.abs(encoding.amplitudes).max(),
-        angles_of(encoding, points),
-    )
-    return Blocks(draw)(check)
+    return checks_of_rows(draw, functools.partial(pf.grid, given, encoding, **options), name, encoding, points)
 
 
 def one_rotate(data):
     draw = data.draw
-    half = draw(st.one_of(st.integers(1, 20), st.sampled_from([32, 33, 64, 65])))
+    half = draw(st.integers(1, 20) | st.sampled_from([32, 33, 64, 65]))
     rotary = pf.Rotary(
         2 * half,
         base=draw(st.sampled_from([1e4, 2.0, 5e5])),
@@ -459,11 +412,7 @@ def one_rotate(data):
     seq_axis = draw(st.integers(0, len(lead)))
     shape = (*lead[:seq_axis], rows, *lead[seq_axis:], 2 * half)
     assume(np.prod(shape) <= 8000)
-    x = lay(draw, X, shape, DTYPES[name], close=draw(st.booleans()))
-    some = draw(
-        st.lists(st.floats(-1e3, 1e3) | st.sampled_from([0.0, -0.0, 1e-320, 6e4, *SMALL]), min_size=1, max_size=9)
-    )
-    x[...] = np.resize(np.array(some), shape).astype(x.dtype)
+    x = x_of(draw, shape, name, [0.0, -0.0, 1e-320, 6e4, *SMALL])
     options = {"seq_axis": seq_axis, "inverse": draw(st.booleans())}
     options |= {"precision": draw(precisions), "workers": draw(workers)}
     if draw(st.booleans()):
@@ -473,23 +422,9 @@ def one_rotate(data):
     else:
         options["start"] = draw(st.integers(-(2**40), 2**40) | st.floats(-9, 9))
         furthest = abs(options["start"]) + rows
-    original = x.copy()
+    call, angles = functools.partial(rotary.apply, x, **options), np.full(shape[:-1], furthest)
     magnitude = 2 * np.abs(x.astype(np.float64)).max(initial=0.0)
-    out = lay(draw, OUT, shape, DTYPES[name])
-    angles = np.full(shape[:-1], furthest)
-    check = checks(lambda **to: rotary.apply(x, **options, **to), name, out, magnitude, angles)
-
-    def run():
-        check()
-        assert x.tobytes() == original.tobytes()
-        assert X.untouched()
-        if x.strides[-1] == x.itemsize:
-            assert rotary.apply(x, **options, out=x) is x
-            assert x.tobytes() == out.tobytes()
-            assert X.untouched()
-            x[...] = original
-
-    return Blocks(draw)(run)
+    return checks(draw, call, name, shape, magnitude, angles, x=x, same=np.ndarray.tobytes)
 
 
 def one_c_call(data):
@@ -512,31 +447,26 @@ def one_c_call(data):
     scratch = np.empty(needed - (draw(st.integers(1, needed)) if wrong == "scratch" else 0), np.uint8)
     kind, start = c_interface.TYPES.index(name), draw(st.integers(-(2**63), 2**63 - 1) | st.integers(-99, 99))
     place = (1 << 17) + (draw(st.integers(1, 7)) if wrong == "place" else size * draw(st.integers(0, 9)))
-    to = c_interface.address(OUT.bytes) + place
+    address = c_interface.address
+    to = address(OUT.bytes) + place
     count = min(max(rows, 0), 9)
-    if function == "add":
+    if function == "table":
+        given, expected = (start, rows), lambda: encoding.table(rows, start=start, dtype=dtype)
+    elif function == "add":
         x = np.resize(np.array([0.5, -3.0, 1e-6, 0.0]), (count, encoding.d_model)).astype(dtype)
-    elif function != "table":
+        given, expected = (start, 0.75, 1, rows), lambda: encoding.add_to(x, start=start, x_scale=0.75)
+    else:
         integers = function == "encode_int64"
         numbers = st.integers(-(2**63), 2**63 - 1) if integers else st.floats(-1e9, 1e9) | st.sampled_from(SPECIAL)
-        positions = np.array(
-            draw(st.lists(numbers, min_size=count, max_size=count)), np.int64 if integers else np.float64
-        )
+        some = draw(st.lists(numbers, min_size=count, max_size=count))
+        positions = np.array(some, np.int64 if integers else np.float64)
+        given, expected = (address(positions), rows), lambda: encoding.encode(positions, dtype=dtype)
+    places = (address(x), 0, width, to, 0, stride) if function == "add" else (to, stride)
 
     def run():
         OUT.bytes[:] = guarded.PATTERN
-        handle = c_interface.encoding_of(encoding)
-        memory = c_interface.address(scratch), len(scratch)
-        if function == "table":
-            error = c.table(handle.pointer, start, rows, kind, to, stride, *memory)
-        elif function == "add":
-            error = c.add(
-                handle.pointer, start, 0.75, 1, rows, kind, c_interface.address(x), 0, width, to, 0, stride, *memory
-            )
-        else:
-            error = getattr(c, function)(
-                handle.pointer, c_interface.address(positions), rows, kind, to, stride, *memory
-            )
+        pointer = c_interface.encoding_of(encoding).pointer
+        error = getattr(c, function)(pointer, *given, kind, *places, address(scratch), len(scratch))
         if error:
             assert (OUT.bytes == guarded.PATTERN).all()
             return
@@ -544,13 +474,7 @@ def one_c_call(data):
         if rows == 0:
             return
         got = np.ndarray((rows, encoding.d_model), dtype, OUT.bytes, place, (stride, size))
-        if function == "table":
-            expected = encoding.table(rows, start=start, dtype=dtype)
-        elif function == "add":
-            expected = encoding.add_to(x, start=start, x_scale=0.75)
-        else:
-            expected = encoding.encode(positions, dtype=dtype)
-        assert bits(got) == bits(expected)
+        assert bits(got) == bits(expected())
         theirs = np.zeros(OUT.bytes.shape, np.bool_)
         np.ndarray((rows, width), np.bool_, theirs, place, (stride, 1))[...] = True
         assert (OUT.bytes[~theirs] == guarded.PATTERN).all()
@@ -558,13 +482,5 @@ def one_c_call(data):
     return run
 
 
-CALLS = {
-    "table": one_table,
-    "encode": one_encode,
-    "add_to": one_add_to,
-    "shift": one_shift,
-    "grid": one_grid,
-    "rotate": one_rotate,
-}
-if pf.isa_levels():
-    CALLS["c_call"] = one_c_call
+CALLS = {"table": one_table, "encode": one_encode, "add_to": one_add_to, "shift": one_shift, "grid": one_grid}
+CALLS |= {"rotate": one_rotate} | ({"c_call": one_c_call} if pf.isa_levels() else {})

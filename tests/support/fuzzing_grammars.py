@@ -36,25 +36,21 @@ odd_cells = st.text("ghjkqwxz!?#*~", min_size=1, max_size=9)
 
 def text_of(draw, rows, delimiter):
     """Return the text that Python's csv module writes for the rows."""
-    file = io.StringIO()
-    csv.writer(
-        file,
-        delimiter=delimiter,
-        quoting=draw(st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL])),
-        lineterminator=draw(st.sampled_from(["\n", "\r\n"])),
-    ).writerows(rows)
+    file, quoting = io.StringIO(), draw(st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]))
+    end = draw(st.sampled_from(["\n", "\r\n"]))
+    csv.writer(file, delimiter=delimiter, quoting=quoting, lineterminator=end).writerows(rows)
     return file.getvalue()
 
 
 def encoded(text, delimiter, *options):
     """Return the exit status of `encode` for a file of this text, its error text, and the rows or None."""
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()) as err:
-        source, target = Path(folder, "in.csv"), Path(folder, "out.npy")
+        source, target, frequencies = (Path(folder, name) for name in ("in.csv", "out.npy", "frequencies.npy"))
         source.write_text(text, encoding="utf-8", newline="")
         # a column of times needs --frequencies or --periods
-        np.save(Path(folder, "frequencies.npy"), FREQUENCIES)
-        options = (*options, "--frequencies", str(Path(folder, "frequencies.npy")))
+        np.save(frequencies, FREQUENCIES)
         arguments = ["encode", str(source), "--d-model", "4", "--dtype", "float64", "-o", str(target), *options]
+        arguments += ["--frequencies", str(frequencies)]
         with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             status = main([*arguments, "--delimiter", delimiter, "--no-progress"])
