@@ -352,7 +352,7 @@ def test_large_numbers_take_neither_time_nor_memory():
     pf.positional_encoding(seq_len=9, d_model=4) | TypeError | 'seq_len'; did you mean 'length'?
     pf.positional_encoding(9, 4, n=100) | TypeError | 'n'; did you mean 'base'?
     pf.positional_encoding(9, 4, offset=100) | TypeError | 'offset'; did you mean 'start'?
-    pf.positional_encoding(9, 4, layuot="concatenated") | TypeError | 'layuot'; did you mean 'layout'?
+    pf.positional_encoding(9, 4, layuot="concatenated") | TypeError | 'layout'?
     pf.fourier_features([1.0], interleaved=True) | TypeError | 'interleaved'; did you mean 'layout'?
     pf.geometric(4, theta=5) | TypeError | 'theta'; did you mean 'base'?
     pf.linear(n=4, first=1, last=2) | TypeError | 'n'; did you mean 'count'?
