@@ -291,7 +291,7 @@ def test_sections(rng):
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_any_frequencies(layout, rng):
     """Frequencies may be negative. The angle of a pair may use one axis, or be a sum over all axes."""
-    x, points = rng.normal(size=(2, 5, 16)), rng.normal(size=(5, 3)) * 30
+    x, points = rng.normal(size=(2, 5, 16)), rng.normal(size=(5, 3)) * 10
     given, axes = rng.normal(size=(6, 3)), [2, 0, 1, 0, 0, 2]
     for frequencies, sections, positions, angles in (
         (given[:, 0], None, points[:, 0], np.outer(points[:, 0], given[:, 0])),
