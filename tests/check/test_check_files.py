@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import pickle
@@ -18,7 +17,7 @@ import pytest
 
 import posenc_fast as pf
 from posenc_fast._models.check.report import Finding, Report
-from support.command_line import posix, run, safetensors
+from support.command_line import npy, npz, posix, run, safetensors
 from support.optional import optional
 from support.own_code import LLAMA3
 from support.processes import python
@@ -268,27 +267,13 @@ def header(entries, size=0, encoding="utf-8", prefix=b""):
     return len(text).to_bytes(8, "little") + text + bytes(size)
 
 
-def archive(members):
-    """Return the bytes of an .npz archive. members: {name: bytes}."""
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as writer:
-        for name, data in members.items():
-            writer.writestr(name, data)
-    return file.getvalue()
-
-
-def npy_header(shape, kind="<f4"):
-    text = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }} ".encode()
-    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text
-
-
 def entry(begin=0, end=256, shape=(64,), kind="F32"):
     return {"dtype": kind, "shape": list(shape), "data_offsets": [begin, end]}
 
 
-NPY = npy_header(FREQUENCIES.shape) + FREQUENCIES.tobytes()
+NPY = npy(FREQUENCIES.shape, FREQUENCIES.tobytes(), "<f4")
 # an array of 2^40 bytes, of which the file contains none
-BOMB = npy_header((2**38,))
+BOMB = npy((2**38,), descr="<f4")
 # a header with a repeated key, of which Python's JSON reader keeps only the second entry
 TWICE = f'{{"inv_freq": {json.dumps(entry(kind="I32"))}, "inv_freq": {json.dumps(entry())}}}'
 BROKEN = {
@@ -313,10 +298,10 @@ BROKEN = {
     "utf-16.safetensors": header({"inv_freq": entry()}, 256, "utf-16"),
     "space.safetensors": header({"inv_freq": entry()}, 256, prefix=b" "),
     "twice.safetensors": header(TWICE, 256),
-    "twice.npz": archive({"a.inv_freq": NPY, "a.inv_freq.npy": NPY}),
-    "bomb.npz": archive({"pe.npy": BOMB + bytes(10**7)}),
+    "twice.npz": npz({"a.inv_freq": NPY, "a.inv_freq.npy": NPY}),
+    "bomb.npz": npz({"pe.npy": BOMB + bytes(10**7)}, zipfile.ZIP_DEFLATED),
     "no-archive.npz": b"PK\x03\x04nothing",
-    "pickle.npy": npy_header((1,), "|O") + pickle.dumps(Trap()),
+    "pickle.npy": npy((1,), pickle.dumps(Trap()), "|O"),
     "pickle.pt": pickle.dumps(Trap()),
     "lying.npy": BOMB,
     "empty.gguf": b"",
@@ -344,7 +329,7 @@ def test_broken_files(name, inside, capsys):
 
 
 def test_a_folder_in_an_archive(tmp_path):
-    (tmp_path / "model.npz").write_bytes(archive({"layers/": b"", "layers/rotary.inv_freq.npy": NPY}))
+    (tmp_path / "model.npz").write_bytes(npz({"layers/": b"", "layers/rotary.inv_freq.npy": NPY}))
     (finding,) = pf.check(tmp_path / "model.npz").findings
     assert (finding.name, finding.verdict) == ("layers/rotary.inv_freq", "right")
 
@@ -383,7 +368,7 @@ def test_tensors_too_large_to_read_are_unknown(tmp_path):
     path = tmp_path / "pe.npy"
     rows = 2**30 // 256
     with path.open("wb") as file:
-        file.write(npy_header((rows + 1, 64)))
+        file.write(npy((rows + 1, 64), descr="<f4"))
         file.truncate(2**30 + 4096)
     (finding,) = pf.check(path).findings
     assert (finding.verdict, finding.says) == ("unknown", f"{256 * (rows + 1)} bytes exceed the limit of {2**30}")

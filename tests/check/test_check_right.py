@@ -187,8 +187,8 @@ def check_preset(name, dtype, precision):
     encoding = encoding_of(name)
     if isinstance(encoding, pf.Rotary):
         cells = np.stack(np.unravel_index(np.arange(64), (4, 4, 2, 2)), axis=1)[:, : encoding.ndim]
-        cos, sin = encoding.tables(cells if encoding.ndim > 1 else 64, dtype=dtype, precision=precision)
         where = cells if encoding.ndim > 1 else None
+        cos, sin = encoding.tables(64 if where is None else where, dtype=dtype, precision=precision)
         findings = [judge_rotary_tables(name, cos, sin, where, rotaries) for rotaries in ([], [encoding])]
         expected = ["unknown" if name in LEARNED else "right", "right"]
         assert [finding.verdict for finding in findings] == expected, name

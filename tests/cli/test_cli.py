@@ -20,8 +20,9 @@ import pytest
 import posenc_fast as pf
 from posenc_fast.__main__ import main
 from posenc_fast._cli.main import _parser
-from support.command_line import command, each_line, error, files, finish, parquet, posix, run, safetensors
+from support.command_line import command, error, files, finish, parquet, posix, run, safetensors
 from support.optional import optional
+from support.tables import each_line
 
 pytestmark = pytest.mark.usefixtures("inside")
 

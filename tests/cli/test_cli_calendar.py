@@ -13,8 +13,9 @@ import pytest
 import posenc_fast as pf
 from posenc_fast._cli import csv as _csv
 from posenc_fast._cli import encode as _encode
-from support.command_line import each_line, error, parquet, run, same
+from support.command_line import error, parquet, run, same
 from support.optional import optional
+from support.tables import each_line
 
 if not zoneinfo.available_timezones():
     optional("tzdata")

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
-from support.command_line import each_line, error, run
+from support.command_line import error, run
 from support.optional import optional
 from support.own_code import LLAMA3
+from support.tables import each_line
 
 pytestmark = pytest.mark.usefixtures("configs")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 import sys
 import zipfile
@@ -13,7 +12,7 @@ import pytest
 
 import posenc_fast as pf
 from posenc_fast._models.check.arrays import open_archive
-from support.command_line import error, run, safetensors
+from support.command_line import error, npy, npz, run, safetensors
 from support.optional import optional
 
 pytestmark = pytest.mark.usefixtures("inside")
@@ -164,19 +163,6 @@ def test_types_of_safetensors(installed, monkeypatch):
 # ---- archives that are broken ---------------------------------------------------------------------------------------
 
 
-def npy(shape, data=b"", descr="<f8", version=1):
-    """Return the bytes of a .npy file. The header may be wrong: the arguments are written unchecked."""
-    header = f"{{'descr': {descr!r}, 'fortran_order': False, 'shape': {shape}, }}\n".encode()
-    return b"\x93NUMPY" + bytes([version, 0]) + len(header).to_bytes(2 if version == 1 else 4, "little") + header + data
-
-
-def zipped(content, method=zipfile.ZIP_STORED):
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", method) as archive:
-        archive.writestr("a.npy", content)
-    return file.getvalue()
-
-
 @pytest.mark.parametrize("suffix", ["npy", "npz"])
 @pytest.mark.parametrize(
     ("content", "words"),
@@ -189,7 +175,7 @@ def zipped(content, method=zipfile.ZIP_STORED):
     ],
 )
 def test_bad_headers(suffix, content, words, capsys):
-    Path(f"o.{suffix}").write_bytes(content if suffix == "npy" else zipped(content))
+    Path(f"o.{suffix}").write_bytes(content if suffix == "npy" else npz({"a.npy": content}))
     article = "a" if suffix == "npy" else "an"
     pattern = rf"o.{suffix} cannot be read as {article} .{suffix} file of numbers: .*{words}.*\n"
     assert re.fullmatch(pattern, error(capsys, "identify", f"o.{suffix}"))
@@ -197,12 +183,12 @@ def test_bad_headers(suffix, content, words, capsys):
 
 def test_bad_archives(capsys):
     content = npy("(9, 4)", bytes(288))
-    whole = zipped(content)
+    whole = npz({"a.npy": content})
     changed, encrypted = bytearray(whole), bytearray(whole)
     changed[150] ^= 1
     # set the encryption flag in the local header and in the central directory
     encrypted[6] |= 1
     encrypted[whole.index(b"PK\1\2") + 8] |= 1
-    for damaged in (changed, encrypted, whole[:-30], zipped(content, zipfile.ZIP_BZIP2)):
+    for damaged in (changed, encrypted, whole[:-30], npz({"a.npy": content}, zipfile.ZIP_BZIP2)):
         Path("o.npz").write_bytes(damaged)
         assert error(capsys, "identify", "o.npz").startswith("o.npz cannot be read as an .npz file of numbers: ")

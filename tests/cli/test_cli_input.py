@@ -17,8 +17,9 @@ import pytest
 import posenc_fast as pf
 from posenc_fast._cli import csv as _csv
 from posenc_fast._cli import encode as _encode
-from support.command_line import command, each_line, error, finish, parquet, run, same
+from support.command_line import command, error, finish, parquet, run, same
 from support.optional import optional
+from support.tables import each_line
 
 pytestmark = pytest.mark.usefixtures("inside")
 

@@ -11,7 +11,8 @@ import pytest
 
 import posenc_fast as pf
 from posenc_fast.presets._registry import FACTS
-from support.command_line import each_line, error, run, same
+from support.command_line import error, run, same
+from support.tables import each_line
 
 pytestmark = pytest.mark.usefixtures("inside")
 

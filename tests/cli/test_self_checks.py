@@ -31,8 +31,9 @@ from posenc_fast._selfcheck import oracle as _oracle
 from posenc_fast._selfcheck import speed as _speed
 from posenc_fast._selfcheck import timing as _timing
 from support import exact
-from support.command_line import each_line, error
+from support.command_line import error
 from support.processes import python
+from support.tables import each_line
 
 
 def verify(capsys, *arguments):

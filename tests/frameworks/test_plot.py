@@ -13,6 +13,7 @@ from posenc_fast.__main__ import main
 from support.errors import raises, wrong_calls
 from support.memory import peak_of
 from support.optional import optional
+from support.tables import each_line
 
 optional("matplotlib").use("Agg")
 plt = optional("matplotlib.pyplot")
@@ -549,9 +550,8 @@ WRONG_COMMANDS = """
 """
 
 
-@pytest.mark.parametrize("line", WRONG_COMMANDS.strip().splitlines(), ids=str.strip)
-def test_errors_of_the_command(line, tmp_path, monkeypatch, capsys):
-    arguments, words = line.split(" | ")
+@each_line(f"arguments | words{WRONG_COMMANDS}")
+def test_errors_of_the_command(arguments, words, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.png").write_text("mine")
     assert main(["plot", *arguments.split()]) == 2

@@ -18,6 +18,7 @@ from posenc_fast._core.engine import blocks as _blocks
 from posenc_fast._core.engine import python as _python
 from posenc_fast._core.rotary import rotator as _rotator
 from support.checkout import checkout
+from support.tables import each_line
 
 pytestmark = pytest.mark.skipif(_backend.kernel is None, reason="the kernel is not built")
 MIB = 1 << 20
@@ -35,32 +36,27 @@ def written(rows, width, dtype=np.float32):
     return np.ones((rows, width), dtype)
 
 
-# Each row is `call | words of the answer`. A row of 256 float32 values has 1024 bytes.
-ANSWERS = """
-answer(written(1 << 14, 256)) | past the cache
-answer(written((1 << 14) - 1, 256)) | may still be there
-answer(written(1 << 12, 256), last_level=8 * MIB) | past the cache
-answer(written((1 << 12) - 1, 256), last_level=8 * MIB) | may still be there
-answer(written(1 << 14, 256), last_level=1 << 40) | past the cache
-answer(written((1 << 14) - 1, 256), last_level=1 << 40) | may still be there
-answer(written(1 << 15, 256), last_level=0) | may still be there
-answer(written(1 << 15, 256), given=False) | cleared
-answer(written(1 << 19, 63)) | two rows would share
-answer(written(1 << 19, 64)) | past the cache
-answer(written(1 << 19, 64, np.uint16), kind=FLOAT16) | two rows would share
-answer(written(1 << 15, 256), each=True) | longer to compute
-answer(written(1 << 14, 256, np.float64), kind=FLOAT64, each=True) | past the cache
-answer(written(1 << 14, 256, np.float64), kind=FLOAT64, each=True, given=False) | cleared
-answer(out, x) | past the cache
-answer(out, x, given=False) | past the cache
-answer(out, x, each=True) | past the cache
-answer(x, x) | the result is x
-answer(out[:1], x[:1]) | one float32 batch
-answer(out[:1].view(np.uint16), x[:1].view(np.uint16), kind=FLOAT16) | past the cache
-answer(out[:, :100], x[:, :100]) | may still be there
-answer(out[..., :60], x[..., :60], last_level=2) | two rows would share
-answer(np.ones((2, 1 << 14, 256)), np.ones((2, 1 << 14, 256)), kind=FLOAT64) | sums in float64
-"""
+# A row of 256 float32 values has 1024 bytes.
+@linux
+@each_line("""
+    call | words
+    answer(written(1 << 14, 256)) | past the cache
+    answer(written((1 << 14) - 1, 256)) | may still be there
+    answer(written(1 << 12, 256), last_level=8 * MIB) | past the cache
+    answer(written((1 << 12) - 1, 256), last_level=8 * MIB) | may still be there
+    answer(written(1 << 14, 256), last_level=1 << 40) | past the cache
+    answer(written((1 << 14) - 1, 256), last_level=1 << 40) | may still be there
+    answer(written(1 << 15, 256), last_level=0) | may still be there
+    answer(written(1 << 15, 256), given=False) | cleared
+    answer(written(1 << 19, 63)) | two rows would share
+    answer(written(1 << 19, 64)) | past the cache
+    answer(written(1 << 19, 64, np.uint16), kind=FLOAT16) | two rows would share
+    answer(written(1 << 15, 256), each=True) | longer to compute
+    answer(written(1 << 14, 256, np.float64), kind=FLOAT64, each=True) | past the cache
+    answer(written(1 << 14, 256, np.float64), kind=FLOAT64, each=True, given=False) | cleared
+""")
+def test_answers_for_tables(call, words):
+    assert words in eval(call)
 
 
 @pytest.fixture(scope="module")
@@ -68,10 +64,19 @@ def summands():
     return {name: np.ones((2, 1 << 14, 256), np.float32) for name in ("x", "out")}
 
 
-@linux
-@pytest.mark.parametrize("row", ANSWERS.strip().splitlines())
-def test_answers(row, summands):
-    call, words = row.split(" | ")
+@each_line("""
+    call | words
+    answer(out, x) | past the cache
+    answer(out, x, given=False) | past the cache
+    answer(out, x, each=True) | past the cache
+    answer(x, x) | the result is x
+    answer(out[:1], x[:1]) | one float32 batch
+    answer(out[:1].view(np.uint16), x[:1].view(np.uint16), kind=FLOAT16) | past the cache
+    answer(out[:, :100], x[:, :100]) | may still be there
+    answer(out[..., :60], x[..., :60], last_level=2) | two rows would share
+    answer(np.ones((2, 1 << 14, 256)), np.ones((2, 1 << 14, 256)), kind=FLOAT64) | sums in float64
+""")
+def test_answers_for_sums(call, words, summands):
     assert words in eval(call, globals() | summands)
 
 

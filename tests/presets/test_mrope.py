@@ -13,6 +13,7 @@ import pytest
 from posenc_fast.presets import positions
 from posenc_fast.presets._multimodal import FAMILIES, REFUSED, family_of
 from support.optional import optional
+from support.tables import each_line
 
 IMAGE, VIDEO, AUDIO = 151655, 151656, 151646
 # token ids of "a photo <image> of a cat", with an image of 2 by 3 tokens
@@ -213,9 +214,8 @@ mrope([1, IMAGE, AUDIO, 1], "qwen2_5_omni", image_grid_thw=[[1, 2, 2]]) | an ima
 UNSUPPORTED = [f"mrope(PHOTO, {name!r}) | model '{name}' is unsupported: {reason}" for name, reason in REFUSED.items()]
 
 
-@pytest.mark.parametrize("row", [*BAD_CALLS.strip().splitlines(), *UNSUPPORTED])
-def test_bad_arguments(row):
-    call, words = row.split(" | ")
+@each_line("\n".join(["call | words", BAD_CALLS.strip(), *UNSUPPORTED]))
+def test_bad_arguments(call, words):
     with pytest.raises((ValueError, TypeError), match=words):
         eval(call, {**globals(), "mrope": positions.mrope})
 

@@ -18,6 +18,7 @@ from posenc_fast.presets._registry import FACTS
 from support.checkout import checkout
 from support.preset_formulas import ONE_AXIS, RECORDED, SEVERAL_AXES, WITH_ARGUMENTS, call
 from support.processes import python
+from support.tables import each_line
 
 # rotary presets are tested in tests/rotary
 ENCODINGS = tuple(name for name in presets.names() if not FACTS[name].rotary)
@@ -263,9 +264,8 @@ phi-3 | ; posenc_fast\.Rotary\.from_config reads the config\.json of that model$
 """
 
 
-@pytest.mark.parametrize("row", UNKNOWN.strip().splitlines())
-def test_unknown_names(row):
-    name, words = row.split(" | ")
+@each_line(f"name | words{UNKNOWN}")
+def test_unknown_names(name, words):
     with pytest.raises(AttributeError, match=words):
         presets.get(name)
     with pytest.raises(AttributeError, match=words):
@@ -320,9 +320,8 @@ nerfstudio(3, 5, 0, np.inf) | ValueError | max_freq_exp must be a finite number,
 """
 
 
-@pytest.mark.parametrize("row", BAD_CALLS.strip().splitlines())
-def test_bad_arguments(row):
-    call, error, words = row.split(" | ")
+@each_line(f"call | error | words{BAD_CALLS}")
+def test_bad_arguments(call, error, words):
     with pytest.raises({"TypeError": TypeError, "ValueError": ValueError}[error], match=words):
         eval(f"presets.{call}", {"presets": presets, "np": np})
 

@@ -7,7 +7,7 @@ import pytest
 
 import posenc_fast as pf
 from support import exact
-from support.engines import ENGINES
+from support.engines import bits_of_all_engines
 from support.optional import optional
 
 ml_dtypes = optional("ml_dtypes")
@@ -69,16 +69,6 @@ def from_layout(rows, layout):
     return np.stack(np.split(rows, 2, -1), -1)
 
 
-def with_equal_bits(rotate):
-    """Return the rotated values of all engines as uint16, after asserting that all engines give the same bits."""
-    results = []
-    for engine in ENGINES:
-        with pf.use_backend(*engine):
-            results.append(rotate().view(np.uint16))
-        np.testing.assert_array_equal(results[-1], results[0])
-    return results[0]
-
-
 def check(rotary, pairs, start):
     """Rotate pairs (heads, pairs, 2), and assert that all engines give the same bits, with errors within the bound.
 
@@ -86,7 +76,7 @@ def check(rotary, pairs, start):
     """
     dtype, layout = pairs.dtype, rotary.layout
     x = in_layout(pairs, layout)[:, np.newaxis]
-    got = from_layout(with_equal_bits(lambda: rotary.apply(x, start=start)[:, 0]).view(dtype), layout)
+    got = from_layout(bits_of_all_engines(lambda: rotary.apply(x, start=start)[:, 0]).view(dtype), layout)
     largest = float(ml_dtypes.finfo(dtype).max)
     angles = [exact.sincos(start, frequency) for frequency in exact.schedule(2 * pairs.shape[1])]
     for h, j in np.ndindex(pairs.shape[:2]):
@@ -138,7 +128,7 @@ def test_every_engine_gives_the_same_bits(layout, rotary_dim, inverse, dtype, rn
         np.testing.assert_array_equal(*values)
         return values[0].astype(np.uint16)
 
-    with_equal_bits(rotate)
+    bits_of_all_engines(rotate)
 
 
 @pytest.mark.parametrize("head_dim", [128, 64, 66])
@@ -162,7 +152,7 @@ def test_large_rows_among_others(head_dim, dtype, rng):
         np.testing.assert_array_equal(both[0], both[1].swapaxes(1, 2))
         return both[0]
 
-    with_equal_bits(rotate)
+    bits_of_all_engines(rotate)
 
 
 @pytest.mark.parametrize("n", [33, pytest.param(1, marks=pytest.mark.slow)], ids=["behind-usual-pairs", "alone"])
@@ -180,7 +170,7 @@ def test_largest_subnormals_near_ties(n):
     x = np.ones((3, len(pairs), 2 * n), TYPES["bfloat16"])
     x.view(np.uint16)[..., [n - 1, -1]] = pairs
     rotary = pf.Rotary(2 * n, frequencies=np.repeat([0.5, 1.0], [n - 1, 1]))
-    with_equal_bits(lambda: rotary.apply(x, positions=positions))
+    bits_of_all_engines(lambda: rotary.apply(x, positions=positions))
 
 
 @pytest.mark.usefixtures("backend")

@@ -427,25 +427,28 @@ REFUSED = {
     "nope of an unknown model": ({"head_dim": 8, "position_embedding_type": "nope"}, ["position_embedding_type", "'nope'"], HALF),
     "two names of sections": ({"head_dim": 64, "rope_scaling": {"type": "xdrope", "alpha": 2.0, "mrope_section": [32], "xdrope_section": [32]}}, ["mrope_section", "xdrope_section", "leave one out"], {**HALF, "seq_len": 100}),
     "no sections of openPangu": ({"head_dim": 64, "rope_scaling": {"type": "openpangu"}}, ["openpangu", "mrope_section"], {**HALF, "seq_len": 100}),
-    # (config, a misspelt key and its value, part of the error, options of from_config (default: none))
-    **{key: ({**config, key: value}, [f"[{key!r}]={value!r} is not read", words], *options)
-       for config, key, value, words, *options in (
-        (QWEN3, "head_din", 64, "did you mean head_dim?"),
-        (QWEN3, "headDim", 64, "did you mean head_dim?"),
-        (QWEN3, "head_size", 64, "did you mean head_dim?"),
-        ({"model_type": "gpt_neox"}, "rotary_base", 777.0, "did you mean rotary_emb_base?"),
-        (GEMMA3, "rope_local_base_frequency", 777.0, "did you mean rope_local_base_freq?", {"layer": 0}),
-        ({"model_type": "deepseek_v3"}, "rope_interleaved", False, "did you mean rope_interleave?"),
-        (LLAMA, "rotary_scaling", LINEAR, "did you mean rope_scaling?"),
-        (LLAMA, "rope", LINEAR, "remove rope from"),
-        (LLAMA, "rope_factor", 4.0, "remove rope_factor from"),
-        (LLAMA, "rope_mode", "yarn", "did you mean rope_"),
-        (LLAMA, "freq_base", 5e5, "did you mean rope_theta?"),
-        (LLAMA, "theta_dim", 64, "did you mean theta?"),
-        (GEMMA3, "layer_type", ["full_attention"], "did you mean layer_types?", {"layer": 0}),
-        ({"model_type": "new"}, "use_ropes", False, "did you mean use_rope?", HALF),
-    )},
 }  # fmt: skip
+# (config, a misspelt key and its value, part of the error, options of from_config (default: none))
+MISSPELT = [
+    (QWEN3, "head_din", 64, "did you mean head_dim?"),
+    (QWEN3, "headDim", 64, "did you mean head_dim?"),
+    (QWEN3, "head_size", 64, "did you mean head_dim?"),
+    ({"model_type": "gpt_neox"}, "rotary_base", 777.0, "did you mean rotary_emb_base?"),
+    (GEMMA3, "rope_local_base_frequency", 777.0, "did you mean rope_local_base_freq?", {"layer": 0}),
+    ({"model_type": "deepseek_v3"}, "rope_interleaved", False, "did you mean rope_interleave?"),
+    (LLAMA, "rotary_scaling", LINEAR, "did you mean rope_scaling?"),
+    (LLAMA, "rope", LINEAR, "remove rope from"),
+    (LLAMA, "rope_factor", 4.0, "remove rope_factor from"),
+    (LLAMA, "rope_mode", "yarn", "did you mean rope_"),
+    (LLAMA, "freq_base", 5e5, "did you mean rope_theta?"),
+    (LLAMA, "theta_dim", 64, "did you mean theta?"),
+    (GEMMA3, "layer_type", ["full_attention"], "did you mean layer_types?", {"layer": 0}),
+    ({"model_type": "new"}, "use_ropes", False, "did you mean use_rope?", HALF),
+]  # fmt: skip
+REFUSED |= {
+    key: ({**config, key: value}, [f"[{key!r}]={value!r} is not read", words], *options)
+    for config, key, value, words, *options in MISSPELT
+}
 
 
 @pytest.mark.parametrize("name", REFUSED)

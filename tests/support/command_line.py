@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
 import subprocess
 import sys
+import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,12 +21,6 @@ from posenc_fast.__main__ import main
 from support.optional import optional
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals, file modes and limits")
-
-
-def each_line(table: str) -> Any:
-    """Parametrize a test by the lines of a table. Bars separate the cells, and the first line has the names."""
-    names, *rows = [line.strip().split(" | ") for line in table.strip().splitlines()]
-    return pytest.mark.parametrize(names, rows)
 
 
 def run(*arguments: str) -> int:
@@ -81,3 +77,18 @@ def safetensors(file: str, arrays: Mapping[str, tuple[str, Sequence[int], bytes]
         begin += len(data)
     text = json.dumps(header).encode()
     Path(file).write_bytes(len(text).to_bytes(8, "little") + text + b"".join(data for _, _, data in arrays.values()))
+
+
+def npy(shape: object, data: bytes = b"", descr: str = "<f8", version: int = 1) -> bytes:
+    """Return the bytes of a .npy file. The header may be wrong: the arguments are written unchecked."""
+    header = f"{{'descr': {descr!r}, 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    return b"\x93NUMPY" + bytes([version, 0]) + len(header).to_bytes(2 if version == 1 else 4, "little") + header + data
+
+
+def npz(members: Mapping[str, bytes], method: int = zipfile.ZIP_STORED) -> bytes:
+    """Return the bytes of an .npz archive. members: {name: bytes}."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", method) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return file.getvalue()

@@ -9,6 +9,7 @@ import functools
 import os
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 import posenc_fast as pf
@@ -40,3 +41,14 @@ def with_each_engine(test: Callable[..., None]) -> Callable[..., None]:
             raise skips[0]
 
     return run
+
+
+def bits_of_all_engines(call: Callable[[], np.ndarray]) -> np.ndarray:
+    """Call a function with each engine, assert that the results have the same bits, and return the bits."""
+    results = []
+    for name, engine in zip(NAMES, ENGINES, strict=True):
+        with pf.use_backend(*engine):
+            result = call()
+        results.append(result.view(f"u{result.itemsize}"))
+        np.testing.assert_array_equal(results[-1], results[0], err_msg=name)
+    return results[0]

@@ -213,8 +213,11 @@ def packed(draw, given):
         forms["series"] = lambda: pd.Series(objects, dtype=object)
         forms["stamps"] = lambda: [pd.Timestamp(p) if isinstance(p, datetime) else p for p in given]
         # pandas would round integers of a list with None, so pass integers and mask
-        if all(type(p) is int or p is None for p in given) and all(-(2**63) <= (p or 0) < 2**63 for p in given):
-            whole, mask = np.array([p or 0 for p in given], np.int64), np.array([p is None for p in given])
+        present = [p for p in given if type(p) is int]
+        low, high = min(present, default=0), max(present, default=0)
+        if all(type(p) is int or p is None for p in given) and (low >= 0 or high < 2**63):
+            whole = np.array([p or 0 for p in given], np.int64 if high < 2**63 else np.uint64)
+            mask = np.array([p is None for p in given])
             forms["nullable"] = lambda: pd.arrays.IntegerArray(whole, mask)
     return forms[draw(st.sampled_from(list(forms)))]()
 

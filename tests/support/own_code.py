@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -183,6 +184,11 @@ def other(change: Callable[[Style], dict[str, Any]]) -> Any:
     return lambda s: s._replace(**change(s)).rows
 
 
+def through(half: Any, values: Any) -> np.ndarray:
+    """Return values of any type, rounded to 16 bits."""
+    return np.asarray(values, np.float32).astype(half).astype(np.float64)
+
+
 def without_row(number: int) -> Any:
     return with_rows(lambda rows, p, s: np.where((p == number)[:, None], 0, rows))
 
@@ -238,13 +244,11 @@ SHARED_FAULTS: Faults = {
 }
 for name in ("bfloat16", "float16"):
     if name in DTYPES:
-        def through(values: Any, half: Any = DTYPES[name]) -> np.ndarray:
-            return np.asarray(values, np.float32).astype(half).astype(np.float64)
-
+        rounded = functools.partial(through, DTYPES[name])
         SHARED_FAULTS |= {
-            f"positions in {name}": ("rounded", at(through)),
-            f"frequencies in {name}": ("rounded", with_frequencies(lambda s, through=through: through(s.frequencies))),
-            f"angles in {name}": ("rounded", with_angles(through)),
+            f"positions in {name}": ("rounded", at(rounded)),
+            f"frequencies in {name}": ("rounded", with_frequencies(lambda s, rounded=rounded: rounded(s.frequencies))),
+            f"angles in {name}": ("rounded", with_angles(rounded)),
         }
 SINUSOIDAL_FAULTS: Faults = {
     **SHARED_FAULTS,

@@ -14,6 +14,7 @@ import posenc_fast as pf
 from support import exact
 from support.errors import raises, wrong_calls
 from support.optional import optional
+from support.tables import each_line
 
 E = pf.sinusoidal(8)
 TWO = pf.join([pf.sinusoidal(4), pf.sinusoidal(4)])
@@ -135,7 +136,7 @@ def of_packages(expression):
     return eval(expression, globals() | needed)
 
 
-@pytest.mark.parametrize(("column", "positions"), [line.strip().split(" | ") for line in COLUMNS.strip().splitlines()])
+@each_line(f"column | positions{COLUMNS}")
 def test_columns(column, positions):
     got = E.encode(of_packages(column), dtype="f8").reshape(-1, 8)
     same(got, rows(*of_packages(positions), dtype="f8"))
