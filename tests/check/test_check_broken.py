@@ -37,14 +37,6 @@ def test_tables_that_are_not_finite(config, where, value):
         is_wrong(the_finding({"cos_cached": cos, "sin_cached": sin}, config), "values")
 
 
-def test_position_tables_that_are_not_finite():
-    pe = pf.positional_encoding(512, 128)
-    pe[200, 7] = np.inf
-    finding = the_finding({"pe": pe})
-    is_wrong(finding, "values", "200")
-    assert finding.first_position == 200
-
-
 def changed(where, value):
     frequencies = FREQUENCIES.copy()
     frequencies[where] = value
@@ -56,23 +48,18 @@ OTHER_BASE = (1e4 ** (-np.arange(64) / 64)).astype(np.float32)
 # fmt: off
 NAMED_FREQUENCIES = [
     (NAME, changed(slice(None), np.nan), "values", "not finite"),
-    (NAME, changed(slice(-3, None), np.inf), "values", "not finite"),
     (NAME, changed(5, -np.inf), "values", "not finite"),
     (NAME, np.zeros(64, np.float32), "values", "all values are 0"),
     ("freqs", np.zeros(64, np.float32), "unknown", ""),
     (NAME, changed(slice(-3, None), 0.5), "frequencies", "no known fault explains the difference"),
-    # the last frequency equals the first, so no base explains both
-    (NAME, changed(slice(-3, None), 1.0), "frequencies", "no known fault explains the difference"),
     (NAME, -FREQUENCIES, "layout", "opposite sign"),
     (NAME, FREQUENCIES[:32], "unknown", "the config's rotary encodings have 64"),
     # this name means a vision encoder, whose number of frequencies may differ from that of the config's text model
     ("visual.rotary_pos_emb.inv_freq", pf.Rotary(40).frequencies.astype(np.float32), "right", ""),
     # names of schedules of other encodings
     ("pos_encoder.div_term", OTHER_BASE, "right", ""),
-    ("time_embed.time_freqs", OTHER_BASE, "right", ""),
     ("rotary_emb.freqs", OTHER_BASE, "base", ""),
     ("timescale", 1 / FREQUENCIES, "right", ""),
-    ("layers.0.rope_freqs", FREQUENCIES, "right", ""),
     # GGUF stores the divisors of frequencies under this name
     ("rope_freqs.weight", FREQUENCIES, "base", ""),
     (NAME, FREQUENCIES.astype(np.int64), "unknown", "int64"),
@@ -91,13 +78,10 @@ def test_frequencies(name, values, expected, words):
 
 @pytest.mark.parametrize(("rows", "verdict", "word"), [
     ([0], "right", ""),
-    ([0, 1], "right", ""),
-    ([200], "right", "row of zeros: 200"),
     ([1], "right", "row of zeros: 1"),
     (slice(500, None), "unknown", "12 rows of zeros: 500, 501, .*the last rows"),
     ([5, 200, 201], "wrong", "3 rows of zeros: 5, 200, 201"),
     (slice(1, None, 2), "wrong", "256 rows of zeros: 1, 3, "),
-    (slice(0, 200), "wrong", "200 rows of zeros: 0, 1, "),
 ], ids=str)  # fmt: skip
 def test_rows_of_zeros(rows, verdict, word):
     pe = pf.positional_encoding(512, 128, start=1)
@@ -147,10 +131,6 @@ def test_a_table_of_two_types():
     halves = [table.astype(np.float16).astype(np.float32) for table in (cos, sin)]
     for pair, verdict in (((halves[0], sin), "unknown"), ((cos, halves[1]), "unknown"), (halves, "right")):
         assert the_finding({"cos_cached": pair[0], "sin_cached": pair[1]}).verdict == verdict
-
-
-def test_tables_of_integers_are_not_positional():
-    assert pf.check({"position_table": np.zeros((512, 4), np.int64)}).findings == ()
 
 
 def test_names_take_one_line():

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
-from posenc_fast._models.check.config import LENGTHS, parts_of
-from posenc_fast._models.config.reader import MOST_KINDS, encodings_of
+from posenc_fast._models.check.config import parts_of
+from posenc_fast._models.config.reader import MOST_KINDS
 from support.command_line import run, safetensors
 
 LLAMA = {"model_type": "llama", "hidden_size": 1024, "num_attention_heads": 8}
@@ -19,32 +19,18 @@ GEMMA = {"model_type": "gemma3_text", "head_dim": 256, "num_hidden_layers": 12, 
 FREQUENCIES = (1e4 ** (-np.arange(64) / 64)).astype(np.float32)
 COS, SIN = pf.Rotary(128).tables(100)
 NAME = "model.layers.0.self_attn.rotary_emb.inv_freq"
-SCALING = {"rope_type": "linear", "factor": 2}
-PARAMETERS = {"full_attention": {"rope_theta": 1e6}}
-PARAMETERS_OF_ONE_KIND = {"rope_parameters": PARAMETERS, "layer_types": ["full_attention", "x"]}
 # keys: names of cases. Values: (config, expected verdict, words of the reason).
 # fmt: off
 UNREAD = {
     "base as text": ({**LLAMA, "rope_theta": "500000"}, "wrong", "rope_theta"),
-    "base below 0": ({**LLAMA, "rope_theta": -1}, "wrong", "must be a finite positive number, not -1"),
-    "width as text": ({**LLAMA, "head_dim": "wide"}, "wrong", "'head_dim'] must be an integer, not 'wide'"),
     "unknown rope_type": ({**LLAMA, "rope_scaling": {"rope_type": "liner", "factor": 4}}, "wrong", "'liner'"),
     "misspelt factor": ({**LLAMA, "rope_scaling": {"rope_type": "linear", "fctor": 4}}, "wrong", "did you mean factor"),
     "misspelt base": ({**LLAMA, "rope_thet": 5e5}, "wrong", "did you mean rope_theta"),
     "two bases": ({**LLAMA, "rope_theta": 5e5, "rope_parameters": {"rope_theta": 1e6}}, "wrong", "different bases"),
-    "two scalings": ({**LLAMA, "rope_scaling": SCALING, "rope_parameters": {"rope_theta": 1}}, "wrong", "both rope_s"),
-    "scaling as a list": ({**LLAMA, "rope_scaling": [1]}, "wrong", "must be a mapping"),
-    "number of layers as a bool": ({**GEMMA, "layer_types": 7, "num_hidden_layers": True}, "wrong", "not True"),
-    "kinds of layers as a number": ({**GEMMA, "layer_types": 7}, "wrong", "must be a sequence of strings, not 7"),
-    "a kind of layers without parameters": ({**GEMMA, **PARAMETERS_OF_ONE_KIND}, "wrong", "no parameters for x"),
     "rotary encoding and a part": ({**LLAMA, "text_config": {"text_config": {"model_type": []}}}, "wrong", "also contains"),
     "yarn without a length": ({**LLAMA, "rope_scaling": {"rope_type": "yarn", "factor": 4.0}}, "unknown", "lacks"),
-    "no heads": ({"model_type": "llama", "hidden_size": 1024, "rope_theta": 5e5}, "unknown", "num_attention_heads"),
     "unknown type": ({"model_type": "no_such", "head_dim": 128, "rope_theta": 5e5}, "unknown", "'no_such'"),
-    "unknown architecture": ({"model_type": "no_such", "architectures": ["No"], "head_dim": 8}, "unknown", "'no_such'"),
-    "numbers as names": ({"model_type": 1, "architectures": 5}, "unknown", "config['model_type']=1 is unknown"),
     "nothing": ({}, "unknown", "no model_type"),
-    "gpt2": ({"model_type": "gpt2", "n_embd": 1024, "n_head": 8}, "unknown", "no rotary encoding"),
     "bert": ({"model_type": "bert", "hidden_size": 1024, "num_attention_heads": 8}, "unknown", "no rotary encoding"),
 }
 # fmt: on
@@ -85,40 +71,21 @@ def test_rounded_frequencies_are_wrong_beside_any_config():
     assert (finding.verdict, finding.fault) == ("wrong", "rounded")
 
 
-def test_a_config_that_says_nothing_of_a_position_table():
-    """The config does not change the verdict of a position table. A wrong config has a finding of its own."""
-    pe = {"pe": pf.positional_encoding(50, 64)}
-    for name, verdicts, ok in (("bert", ["right"], True), ("two bases", ["right", "wrong"], False)):
-        report = pf.check(pe, config=UNREAD[name][0])
-        assert [finding.verdict for finding in report.findings] == verdicts
-        assert report.ok is ok
-
-
 def test_one_part_that_cannot_be_read():
     text = {**LLAMA, "rope_theta": 1e4}
     vision = {"model_type": "qwen2_vl_vision", "embed_dim": 1280, "num_heads": 16}
     wrong = {"model_type": "llava", "text_config": {**text, "rope_thet": 5e5}, "vision_config": vision}
     right = {**wrong, "text_config": text}
-    # the keys of the text model are now at the top level, where `check` cannot read them: the model_type is unknown
-    other = {**text, "model_type": "no_such", "vision_config": vision}
-    for config, verdicts, *name in (
-        (right, ["right"]),
-        (wrong, ["unknown", "wrong"], "config['text_config'] (llama)"),
-        (other, ["unknown", "unknown"], "config (no_such)"),
-    ):
+    for config, verdicts, *name in ((right, ["right"]), (wrong, ["unknown", "wrong"], "config['text_config'] (llama)")):
         findings = pf.check({NAME: FREQUENCIES}, config=config).findings
         assert [finding.verdict for finding in findings] == verdicts
         assert [finding.name for finding in findings[1:]] == name
 
 
-@pytest.mark.parametrize("head_dim", [64, 256])
-def test_a_head_of_another_width(head_dim):
-    config = {**LLAMA, "head_dim": head_dim}
-    for arrays in ({NAME: FREQUENCIES}, {"cos_cached": COS, "sin_cached": SIN}):
-        report = pf.check(arrays, config=config)
-        (finding,) = report.findings
-        assert (finding.verdict, report.ok) == ("unknown", None)
-        assert f"{head_dim // 2}" in finding.says
+def test_a_head_of_another_width():
+    report = pf.check({"cos_cached": COS, "sin_cached": SIN}, config={**LLAMA, "head_dim": 256})
+    assert (report.findings[0].verdict, report.ok) == ("unknown", None)
+    assert "128" in report.findings[0].says
 
 
 def test_frequencies_that_were_cut_in_a_folder(tmp_path, capsys):
@@ -168,38 +135,15 @@ def test_layers_and_lengths_that_differ(config, words):
     assert (finding.verdict, words in finding.says) == ("right", True)
 
 
-def test_a_right_config_with_learned_positions(tmp_path, seed):
-    """The verdict of learned positions is "unknown", so `ok` depends only on the verdict of the config."""
-    learned = np.random.default_rng(seed).normal(size=(64, 32)).astype(np.float32)
-    report = pf.check(folder_of(tmp_path, LLAMA, **{"vision.pos_embed": learned}))
-    assert [finding.verdict for finding in report.findings] == ["unknown", "right"]
-    assert (report.ok, report.compared) == (True, 2)
-    # without positional tensors, `check` still judges the config
-    assert [finding.verdict for finding in pf.check({"w": learned}, config=LLAMA).findings] == ["right"]
-
-
-@pytest.mark.parametrize("key", LENGTHS)
-def test_every_key_of_the_longest_position(key):
-    assert parts_of({**LLAMA, key: 4096}).length == 4096
-
-
 @pytest.mark.parametrize("more", [
-    {"layer_types": [f"kind {i}" for i in range(MOST_KINDS + 1)], "num_hidden_layers": MOST_KINDS + 1},
     {"layer_types": [f"kind {i}" for i in range(99_999)], "num_hidden_layers": 99_999},
     {f"{i}_config": LLAMA for i in range(64)},
     {f"key {i}": i for i in range(4096)},
-], ids=["one kind too many", "as many kinds as layers", "parts", "keys"])  # fmt: skip
+], ids=["kinds", "parts", "keys"])  # fmt: skip
 def test_configs_larger_than_any_model_has(more):
     report = pf.check({NAME: FREQUENCIES}, config={**GEMMA, **more})
     assert [finding.verdict for finding in report.findings] == ["unknown", "unknown"]
     assert re.search(f"more than {MOST_KINDS} layers|at most 64 parts of a config", report.findings[1].says)
-
-
-def test_layers_that_are_alike_are_read_once():
-    types = ["sliding_attention"] * 49_999 + ["full_attention"] * 50_000
-    config = {**GEMMA, "num_hidden_layers": len(types), "layer_types": types}
-    assert len(encodings_of(config)) == 2
-    assert len(parts_of(config).rotaries) == 2
 
 
 def test_layers_with_a_base_each():
@@ -209,10 +153,3 @@ def test_layers_with_a_base_each():
     for count, verdict in ((MOST_KINDS, "right"), (MOST_KINDS + 1, "unknown")):
         config |= {"layer_rope_theta": [1e4 + i for i in range(count)], "num_hidden_layers": count}
         assert parts_of(config).parts[0].verdict == verdict
-
-
-def test_layers_some_of_which_are_scaled():
-    scaling = {"rope_type": "linear", "factor": 8.0}
-    config = {**LLAMA, "model_type": "molmo2_text", "head_dim": 128, "num_hidden_layers": 4}
-    config |= {"rope_scaling": scaling, "rope_scaling_layers": [1, 3]}
-    assert [rotary._arguments().get("scaling") is None for rotary in parts_of(config).rotaries] == [False, True]

@@ -12,14 +12,13 @@ from posenc_fast._models.check.frequencies import judge_frequencies
 from posenc_fast._models.check.rotary_tables import judge_rotary_tables
 from posenc_fast._models.check.tables import judge_table
 from support.fuzzing import DTYPES
-from support.own_code import LINEAR, LLAMA3, YARN
+from support.own_code import LLAMA3, YARN
 
 HALVES = [name for name in ("bfloat16", "float16") if name in DTYPES]
 every_half = pytest.mark.parametrize("half", HALVES)
 PLAIN = {"llama": pf.Rotary(128), "base 1e7": pf.Rotary(80, base=1e7)}
 SCALED = {"llama3": pf.Rotary(128, base=5e5, scaling=LLAMA3), "yarn": pf.Rotary(64, base=1.5e5, scaling=YARN)}
 ROTARIES = {"llama": PLAIN["llama"], **SCALED}
-plain = pytest.mark.parametrize("rotary", PLAIN.values(), ids=PLAIN)
 every_rotary = pytest.mark.parametrize("rotary", ROTARIES.values(), ids=ROTARIES)
 every_type = pytest.mark.parametrize("dtype", DTYPES.values(), ids=tuple(DTYPES))
 ROWS = 400
@@ -63,14 +62,6 @@ def test_rounded_exponents(dim, half):
         is_wrong(finding, "rounded", "exponents")
 
 
-@every_half
-def test_the_first_rounded_frequency_is_named(half):
-    exact = 10000 ** (-np.arange(18) / 18)
-    finding = judge_frequencies("visual.rotary_pos_emb.inv_freq", rounded(exact, half), [pf.Rotary(36)])
-    value = {"bfloat16": "0.59765625", "float16": "0.599609375"}[half]
-    is_wrong(finding, "rounded", f"pair 1 has {value} instead of 0.599484")
-
-
 def changed(rotary, **arguments):
     return pf.Rotary(rotary.head_dim, **rotary._arguments() | arguments)
 
@@ -85,23 +76,14 @@ def without_scaling(rotary, scaling=None):
     return changed(rotary, scaling=scaling).frequencies
 
 
-def in_bfloat16(rotary):
-    """Return the frequencies of a Rotary as a formula in bfloat16 computes them: 1 / (1 / frequency), rounded twice."""
-    bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
-    return (1 / (1 / rotary.frequencies).astype(bfloat16).astype(np.float32)).astype(bfloat16)
-
-
 # keys: names of faults in frequencies. Values: (encodings, function that computes wrong frequencies for one of them,
 # expected fault, words of the finding).
 # fmt: off
 FREQUENCY_FAULTS = {
-    "computed in bfloat16": (ROTARIES, in_bfloat16, "rounded", ""),
     "base 20000": (ROTARIES, lambda rotary: rescaled(rotary, base=2e4), "base", "base 20000"),
-    "base 123456": (ROTARIES, lambda rotary: rescaled(rotary, base=123456.0), "base", "base 123456"),
     "unscaled": (SCALED, without_scaling, "scaling", "without the config's scaling"),
     "scaled twice": (SCALED, lambda rotary: rotary.frequencies**2 / without_scaling(rotary), "scaling", "twice"),
     "factor 32": (SCALED, lambda rotary: rescaled(rotary, factor=32.0), "scaling", "factor 32"),
-    "linear scaling": (PLAIN, lambda rotary: without_scaling(rotary, LINEAR), "scaling", ""),
     "llama3 scaling": (PLAIN, lambda rotary: without_scaling(rotary, LLAMA3), "scaling", ""),
     "reversed": (ROTARIES, lambda rotary: rescaled(rotary)[::-1], "layout", "in reverse order"),
     "even ones first": (ROTARIES, lambda rotary: np.concatenate([rescaled(rotary)[::2], rescaled(rotary)[1::2]]),
@@ -122,29 +104,12 @@ def test_single_frequencies(rotary, rng):
     k = int(rng.integers(1, len(values) - 4))
     values[k] *= 1.01
     is_wrong(judge_frequencies("inv_freq", values, [rotary]), "values", f"values at indices {k} ")
-    values[k] = np.nan
-    finding = judge_frequencies("inv_freq", values, [rotary])
-    assert (finding.verdict, finding.fault) == ("wrong", "values")
 
 
 @every_rotary
 def test_frequencies_that_nothing_explains(rotary, rng):
     values = rotary.frequencies * (1 + 0.05 * rng.uniform(-1, 1, len(rotary.frequencies)))
     is_wrong(judge_frequencies("inv_freq", values.astype(np.float32), [rotary]), "frequencies")
-
-
-@pytest.mark.parametrize(("factor", "base"), [(2.0, 5e5), pytest.param(4.0, 1e4, marks=pytest.mark.slow)])
-def test_other_exponents_next_to_a_linear_scaling(factor, base):
-    """With linear scaling, unscaled frequencies are "unknown", and frequencies with other exponents are "wrong"."""
-    rotary = pf.Rotary(64, base=base, scaling={"rope_type": "linear", "factor": factor})
-    i = np.arange(32)
-    assert judge_frequencies("inv_freq", (base ** (-i / 32)).astype(np.float32), [rotary]).verdict == "unknown"
-    for exponents in (i / 31, i / 64):
-        values = base**-exponents
-        assert judge_frequencies("inv_freq", values.astype(np.float32), [rotary]).verdict == "wrong"
-        angles = np.outer(np.arange(300), values)
-        pair = np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
-        assert judge_rotary_tables("rope", *pair, None, [rotary]).verdict == "wrong"
 
 
 # ---- bfloat16 stored in float16 ---------------------------------------------------------------------------------
@@ -180,11 +145,14 @@ def rounded_angles(frequencies, rows, steps, half):
     return rounded(angles, half) if "angles" in steps else angles
 
 
+def factor(rotary):
+    return np.float32(rotary.attention_factor)
+
+
 def tables(rotary, rows=ROWS, dtype=np.float32, steps="", half=None):
     """Return cosines and sines of float32 angles, as programs compute them. steps, half: as in `rounded_angles`."""
     angles = np.tile(rounded_angles(rotary.frequencies, rows, steps, half), 2)
-    factor = np.float32(rotary.attention_factor)
-    return (factor * np.cos(angles)).astype(dtype), (factor * np.sin(angles)).astype(dtype)
+    return (factor(rotary) * np.stack([np.cos(angles), np.sin(angles)])).astype(dtype)
 
 
 @every_half
@@ -204,19 +172,15 @@ def test_rounded_tables(rotary, half, steps, dtype):
     assert finding.radians > 1e-3
 
 
-@every_half
-@plain
-def test_rounded_positions_without_a_config(rotary, half):
-    cos, sin = tables(rotary, 2200, steps="positions", half=half)
-    is_wrong(judge_rotary_tables("rope", cos, sin), "rounded", f"positions went through {half}")
-
-
+YARNS = {str(by): pf.Rotary(64, base=1e6, scaling={**YARN, "factor": by}) for by in (1.5, 40.0)}
 # keys: names of faults in tables. Values: (encodings, function that changes one of them or its tables, expected fault,
 # words of the finding).
 TABLE_FAULTS = {
     "base 20000": (ROTARIES, lambda rotary: tables(changed(rotary, base=2e4)), "base", "base 20000"),
     "cosines for sines": (ROTARIES, lambda rotary: tables(rotary)[::-1], "layout", "are swapped"),
     "unscaled": (SCALED, lambda rotary: tables(changed(rotary, scaling=None)), "scaling", "without the config's"),
+    "no attention factor": (YARNS, lambda rotary: tables(rotary) / factor(rotary), "scaling", "without the attention"),
+    "attention factor twice": (YARNS, lambda rotary: tables(rotary) * factor(rotary), "scaling", "twice"),
 }
 
 
@@ -224,16 +188,6 @@ TABLE_FAULTS = {
 def test_faults_of_tables(rotaries, faulty, fault, words):
     for rotary in rotaries.values():
         is_wrong(judge_rotary_tables("rope", *faulty(rotary), None, [rotary]), fault, words)
-
-
-@pytest.mark.parametrize("factor", [1.5, 40.0])
-@every_type
-def test_attention_factor(factor, dtype):
-    rotary = pf.Rotary(64, base=1e6, scaling={**YARN, "factor": factor})
-    angles = np.outer(np.arange(ROWS), rotary.frequencies)
-    for amplitude, words in ((1.0, "without the attention factor"), (rotary.attention_factor**2, "twice")):
-        cos, sin = ((amplitude * values).astype(dtype) for values in (np.cos(angles), np.sin(angles)))
-        is_wrong(judge_rotary_tables("rope", cos, sin, None, [rotary]), "scaling", words)
 
 
 @every_rotary
@@ -280,11 +234,10 @@ def test_an_attention_factor_on_cosines_or_sines_alone(wrong, order, dtype):
 
 # ---- position tables ------------------------------------------------------------------------------------------------
 
+
 every_shape = pytest.mark.parametrize(("d", "layout", "shift"), [
     (32, "interleaved", 0),
-    pytest.param(64, "concatenated", 1, marks=pytest.mark.slow),
     pytest.param(100, "concatenated", 0, marks=pytest.mark.slow),
-    pytest.param(128, "interleaved", 1, marks=pytest.mark.slow),
 ])  # fmt: skip
 
 
@@ -303,13 +256,6 @@ def test_rounded_position_tables(d, layout, shift, half, steps):
     is_wrong(finding, "rounded", f"{steps} went through {half}")
     if steps == "positions":
         assert finding.first_position == {"bfloat16": 257, "float16": 2049}[half]
-
-
-@every_half
-@every_shape
-def test_position_tables_computed_in_16_bits(d, layout, shift, half):
-    table = position_table(d, layout, shift, 1000, DTYPES[half], "positions, frequencies, angles", half)
-    is_wrong(judge_table("pe", table), "rounded", half)
 
 
 @every_shape

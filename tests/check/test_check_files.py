@@ -88,7 +88,6 @@ def test_report():
     right = Finding("b.0", "position table", "right", None, "same as mae")
     report = Report("there", (right, wrong))
     assert (report.ok, report.compared) == (False, 2)
-    assert repr(report) == "<Report: 1 right, 1 wrong, 0 unknown>"
     html = report._repr_html_()
     assert ("&lt;a&gt;" in html, "<a>" in html) == (True, False)
     # JSON cannot express infinity, so the report has null
@@ -144,10 +143,7 @@ def test_index(tmp_path):
 
 
 def test_a_name_in_several_files(tmp_path):
-    """If several files have a tensor of the same name, findings name the file.
-
-    Cosines are paired with the sines of the same file.
-    """
+    """Findings name the file if several have a tensor of the same name. Cosines are paired with sines of their file."""
     (tmp_path / "config.json").write_text(json.dumps(CONFIG))
     cos, sin = pf.Rotary(128, base=5e5).tables(64)
     wrong = {"inv_freq": FREQUENCIES.astype(np.float16), "cos_cached": cos, "sin_cached": -sin}
@@ -216,17 +212,13 @@ def test_pickles_of_more_than_weights(kind, inside, capsys):
 
 
 @pytest.mark.slow
-def test_pickles_next_to_other_files(tmp_path, capsys):
+def test_pickles_next_to_other_files(tmp_path):
     """Pickled weights are read if the folder has no safer weight files. Audio filters in .npz are not weight files."""
     torch = optional("torch")
     torch.save({NAME.format(0): torch.from_numpy(FREQUENCIES).half()}, tmp_path / "pytorch_model.bin")
     np.savez(tmp_path / "mel_filters.npz", mel_80=np.ones((80, 201)))
     (tmp_path / "config.json").write_text(json.dumps(CONFIG))
     assert [finding.fault for finding in pf.check(tmp_path).findings] == ["rounded"]
-    index = tmp_path / "pytorch_model.bin.index.json"
-    index.write_text(json.dumps({"weight_map": {"a": "pytorch_model-00002-of-00002.bin"}}))
-    assert run("check", str(tmp_path)) == 2
-    assert "pytorch_model-00002-of-00002.bin', which does not exist" in capsys.readouterr().err
     assert pf.check(model(tmp_path)).ok
 
 
@@ -346,25 +338,19 @@ print(finding.verdict, most() - before)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the test reads the memory use from /proc")
-@pytest.mark.parametrize(
-    "names", [["pe"], pytest.param(["cos_cached", "sin_cached"], marks=pytest.mark.slow)], ids=" ".join
-)
-def test_tables_of_zeros_take_their_own_memory(names, tmp_path):
+def test_tables_of_zeros_take_their_own_memory(tmp_path):
     """For compressed arrays, `check` needs the memory of the unpacked arrays, and less than one array more."""
     size = 64 << 20
-    np.savez_compressed(tmp_path / "zeros.npz", **dict.fromkeys(names, np.zeros((size // 512, 128), np.float32)))
+    zeros = np.zeros((size // 512, 128), np.float32)
+    np.savez_compressed(tmp_path / "zeros.npz", cos_cached=zeros, sin_cached=zeros)
     verdict, used = python(MEMORY, tmp_path / "zeros.npz").stdout.split()
     assert verdict == "unknown"
     # without the GIL, Python's allocator keeps about 50 MB more, whatever the size of the arrays
     kept = 64 << 20 if sysconfig.get_config_var("Py_GIL_DISABLED") else 0
-    assert int(used) * 1024 < (len(names) + 0.75) * size + kept
+    assert int(used) * 1024 < 2.75 * size + kept
 
 
 def test_tensors_too_large_to_read_are_unknown(tmp_path):
-    """The verdict of a tensor above the limit of 1 GiB is "unknown".
-
-    The test file is sparse, so it takes little space on the disk.
-    """
     path = tmp_path / "pe.npy"
     rows = 2**30 // 256
     with path.open("wb") as file:
@@ -388,8 +374,6 @@ def test_broken_indexes(weight_map, tmp_path, capsys):
 
 @pytest.mark.parametrize(("text", "words"), [
     ("[1]", "must contain a JSON object, not a list"),
-    ("{", "cannot be read as JSON"),
-    ("\xff", "cannot be read as JSON"),
     ("[" * 100000, "cannot be read as JSON"),
     ('{"rope_theta": 1e6, "rope_theta": 1e4}', "'rope_theta' occurs more than once"),
 ], ids=lambda text: text[:4])  # fmt: skip

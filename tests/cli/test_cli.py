@@ -20,7 +20,7 @@ import pytest
 import posenc_fast as pf
 from posenc_fast.__main__ import main
 from posenc_fast._cli.main import _parser
-from support.command_line import command, error, files, finish, parquet, posix, run, safetensors
+from support.command_line import command, error, files, finish, posix, run
 from support.optional import optional
 from support.tables import each_line
 
@@ -40,15 +40,15 @@ def test_info(backend, capsys):
     }
 
 
-def printed_at_exit(capsys, *arguments):
-    with pytest.raises(SystemExit) as stop:
-        run(*arguments)
-    assert stop.value.code == 0
-    return capsys.readouterr().out
-
-
 def test_help(monkeypatch, capsys):
     """All commands and options have help. The command without arguments prints the help."""
+
+    def printed(*arguments):
+        with pytest.raises(SystemExit) as stop:
+            run(*arguments)
+        assert stop.value.code == 0
+        return capsys.readouterr().out
+
     monkeypatch.setenv("COLUMNS", "80")
     (commands,) = (action for action in _parser()._actions if action.choices)
     names = "bench check completion encode export identify info plot presets table verify"
@@ -56,81 +56,53 @@ def test_help(monkeypatch, capsys):
     for name, parser in commands.choices.items():
         assert parser.description
         assert [action.dest for action in parser._actions if not action.help] == [], name
-        out = printed_at_exit(capsys, name, "--help")
+        out = printed(name, "--help")
         assert max(map(len, out.splitlines())) <= 80
         # only the help of these commands explains |V2, the type of bfloat16 values in .npy files
         assert ("|V2" in out) == (name in ("table", "encode", "identify", "export"))
     assert all(each.help != commands.choices[each.dest].description for each in commands._choices_actions)
-    out = printed_at_exit(capsys, "--help")
+    out = printed("--help")
     assert out.startswith("usage: posenc-fast ")
     assert max(map(len, out.splitlines())) <= 80
     assert run() == 0
     assert capsys.readouterr() == (out, "")
-
-
-def test_version(capsys):
-    assert printed_at_exit(capsys, "--version") == f"posenc_fast {pf.__version__}\n"
+    assert printed("--version") == f"posenc_fast {pf.__version__}\n"
 
 
 @each_line(r"""
     arguments | words
     tabel 4 4 -o o.npy | not 'tabel'; did you mean 'table'\? \(see posenc-fast --help\)
-    --verison | no option --verison; did you mean '--version'
     table 4 4 -o o.npy --wokers 2 | --wokers; did you mean '--workers'\? \(see posenc-fast table --help\)
-    table 4 4 -o o.npy --wokers=2 | no option --wokers; did you mean '--workers'
-    table --wokers 2 | no option --wokers; did you mean '--workers'
     encode sin --d-model 2 | ^sin: No such file or directory
     table 5 4 --lenght 3 | no option --lenght; did you mean 'LENGTH'\? Pass its value without an option name \(see
-    table 5 --d-model 3 | no option --d-model; did you mean 'D_MODEL'
-    plot heatmap 8 --lenght 3 -o o.png | no option --lenght; did you mean '--length'
     encode three.npy -o o.npy --periods day week | separate the cycles by commas: --periods day,week\s
-    encode -o o.npy --periods day, 12h 7D three.npy | by commas: --periods day,12h,7D\s
-    encode three.npy --periods=day week -o o.npy | by commas: --periods day,week\s
-    encode three.npy --periods 24 168 -o o.npy | by commas: --periods 24,168\s
-    plot clocks --periods 1D 7D -o o.png | by commas: --periods 1D,7D\s
     table 4 4 -o o.npy --sinus | no option --sinus \(see posenc-fast table --help\)
-    table 4 4 4 -o o.npy | unrecognized arguments: 4
     table 4 4 -o o.npy --layout interleavd | not 'interleavd'; did you mean 'interleaved'
-    table four 4 -o o.npy | four
     table -4 4 -o o.npy | length must be at least 0, not -4
-    table 4 4 -o o.npy --step 1e | 1e
     table 4 4 -o o.npy --workers 0 | workers must not be 0
-    table 4 4 -o o.npy --functions sin | --functions
-    table 4 4 -o o.npy --functions sin tan | tan
     table 4 4 -o o.npy --frequencies missing.npy | missing.npy: No such file
     table 4 4 -o o.npy --frequencies three.npy | frequencies has 3 values
     table 4 4 -o no/o.npy | no: the directory does not exist
     table 3 4 -o /proc/o.npy | ^/proc(/o\.npy)?: [^:]+\n$
-    table 4 4 -o o.npy --no-compare | --no-compare
-    table 4 4 -o . | not a regular file
     table 4 4 -o /dev/null | not a regular file; choose another path
     table 99999999999999999 64 -o o.npy | 99999999999999999 rows of 64 columns of float32 .* more than a file can .*; reduce
     identify | TABLE
-    identify missing.npy | missing.npy: No such file
     identify '' | ^: No such file or directory
     identify three.npy | table has shape \(3,\), but must have shape \(rows, columns\)
-    identify three.npy --start nan | start must be a finite number
     identify three.npy --key pe | three.npy has no keys.*leave --key out
-    presets wisper | no preset 'wisper'; perhaps whisper
     presets whisper --search diffusion | leave NAME or --search out
     table 4 4 -o o | o must end with .npy, .npz, .csv or .parquet, or --format
-    table 4 4 -o o.npy --format txt | '?npy'?, '?npz'?, '?csv'?, '?parquet'?
-    encode three.npy --d-model 4 -o o.csv.gz | o.csv.gz must end with
-    encode three.npy --d-model 4 -o o.npy --delimiter ';' | three.npy is not CSV; leave --delimiter out
     encode three.npy --d-model 4 -o o.npy --column 0 | leave --column out
     encode missing.npy --d-model 4 -o o.npy | missing.npy: No such file
     encode three.npy --d-model 4 --keep -o o.csv | three.npy is a .npy file and has no columns; leave --keep
     encode three.npy --d-model 4 --keep -o o.npy | --keep needs .*, and npy files have none; choose the format csv or parquet
+    verify --seconds nan | seconds .*nan
+    verify --seed -1 | seed .*-1
     encode . --d-model 4 -o o.npy | Is a directory|Permission denied
 """)
 def test_bad_arguments(arguments, words, capsys):
     np.save("three.npy", np.ones(3))
     assert re.search(words, error(capsys, *shlex.split(arguments.replace("/dev/null", os.devnull))))
-
-
-def test_link_to_a_missing_directory(inside, capsys):
-    (inside / "o.npy").symlink_to(inside / "no" / "x.npy")
-    assert error(capsys, "table", "4", "4", "-o", "o.npy") == f"{inside / 'no'}: the directory does not exist\n"
 
 
 @pytest.mark.parametrize(
@@ -171,15 +143,7 @@ def test_completion(shell, capsys):
     if shell != "bash" or os.name != "posix" or shutil.which("bash") is None:
         return
     Path("pe.npy").touch()
-    completed = {
-        "enc": "encode",
-        "table --la": "--layout",
-        "table 4 4 --layout inter": "interleaved",
-        "table 4 4 --preset whi": "whisper",
-        "presets whi": "whisper",
-        "identify p": "pe.npy",
-        "export p": "pe.npy",
-    }
+    completed = {"enc": "encode", "table --la": "--layout", "table 4 4 --preset whi": "whisper", "identify p": "pe.npy"}
     for words in completed:
         script += f"COMP_WORDS=(posenc-fast {words}) COMP_CWORD={len(words.split())}\n_shtab_posenc_fast\n"
         script += "echo ${COMPREPLY[@]}\n"
@@ -195,6 +159,7 @@ def test_completion_errors(monkeypatch, capsys):
 
 
 # ---- signals and exit statuses --------------------------------------------------------------------------------------
+
 
 interruptible = pytest.mark.skipif(signal.getsignal(signal.SIGINT) is signal.SIG_IGN, reason="interrupts are ignored")
 
@@ -282,9 +247,7 @@ SCRIPT = "import sys; from posenc_fast.__main__ import main; sys.exit(main())"
     ("code", "module", "status", "words"),
     [
         (["-m", "posenc_fast"], "numpy", -signal.SIGINT, None),
-        (["-mposenc_fast"], "numpy", -signal.SIGINT, None),
         (["posenc-fast"], "numpy", -signal.SIGINT, None),
-        (["-m", "other"], "numpy", -signal.SIGINT, "KeyboardInterrupt"),
         (["-c", SCRIPT], "numpy", -signal.SIGINT, "KeyboardInterrupt"),
         # the command installs its handlers of signals before it imports shtab
         (["-m", "posenc_fast"], "shtab", 130, "^posenc-fast: error: interrupted\n$"),
@@ -300,7 +263,6 @@ def test_signal_during_imports(code, module, status, words, inside):
     # this file replaces a module that the command imports, and interrupts the process
     interrupt = "import os, signal, time; os.kill(os.getpid(), signal.SIGINT); time.sleep(30)"
     Path(f"path/{module}.py").write_text(interrupt)
-    Path("path/other.py").write_text(SCRIPT)
     path = os.pathsep.join([str(inside / "path"), str(Path(pf.__file__).parents[1])])
     arguments = ["completion", "bash"] if module == "shtab" else ["info"]
     ended = finish(command(*arguments, code=code, env={"PYTHONPATH": path}))
@@ -369,7 +331,6 @@ def closed_pipe():
         "info",
         "encode --help",
         "encode p.csv --d-model 8 -o -",
-        "table 20000 64 --format npy",
         "table 20000 64 -o - --format npz",
         "table 20000 64 -o - --format parquet",
         "table 3 4 -o o.npy",
@@ -383,20 +344,17 @@ def test_standard_output_cannot_be_written(arguments, unbuffered, capsys):
     if "parquet" in arguments:
         optional("pyarrow")
     Path("p.csv").write_text("1\n" * 20000)
-
-    def check_full_disk():
-        before = files()
-        if os.path.exists("/dev/full"):
-            assert run_into("/dev/full", unbuffered, *arguments.split()) == 2
-            assert capsys.readouterr().err == NO_ROOM
-        assert files() == before
-
-    check_full_disk()
     report = "o.npy" in arguments
+    if os.path.exists("/dev/full"):
+        if report and unbuffered:
+            Path("o.npy").write_bytes(b"before")
+        before = files()
+        assert run_into("/dev/full", unbuffered, *arguments.split()) == 2
+        assert capsys.readouterr().err == "posenc-fast: error: standard output: No space left on device\n"
+        assert files() == before
     assert run_into(closed_pipe(), unbuffered, *arguments.split()) == (0 if report else 1)
     assert capsys.readouterr().err == ""
     assert os.path.exists("o.npy") == report
-    check_full_disk()
 
 
 def test_names_that_the_terminal_cannot_print():
@@ -423,10 +381,8 @@ def test_process_with_a_closed_standard_output():
 
 @each_line("""
     stream | arguments | message
-    stdin | encode --d-model 4 -o o.npy | give INPUT, a file of positions (- is standard input)
     stdin | encode - --d-model 4 -o o.npy | standard input is closed
     stdout | info | none
-    stdout | presets | none
     stdout | table 4 4 -o - | standard output is closed
     stdout | encode missing.csv --d-model 4 -o o.npy | missing.csv: No such file or directory
 """)
@@ -463,9 +419,7 @@ def test_terminals_get_no_bytes(monkeypatch, capsys):
     ("arguments", "words"),
     [
         ("table", "posenc-fast: \x1b[1;31merror:\x1b[0m the following"),
-        ("presets", " rotary encodings:\x1b[0m\n"),
         ("presets whisper", "\x1b[1mfrequency i\x1b[0m  "),
-        ("presets --search whisper", "\x1b[1mwhisper\x1b[0m  "),
         ("check pe.npy", "\x1b[32mright\x1b[0m    pe: "),
     ],
 )
@@ -485,9 +439,7 @@ def test_colours(arguments, words, monkeypatch, capsys):
     assert "\x1b" not in plain
     assert printed(terminal=True, NO_COLOR="1") == (status, plain)
     assert printed(terminal=True, TERM="dumb") == (status, plain)
-    piped = printed(terminal=False)
-    assert piped[0] == status
-    assert "\x1b" not in piped[1]
+    assert "\x1b" not in printed(terminal=False)[1]
 
 
 # HOSTILE: text with control characters that would change the terminal, such as its title or the direction of text.
@@ -496,43 +448,26 @@ HOSTILE = "\x1b]0;owned\x07a\x08\x9b2J\u202eb\u2066c\x7f"
 ESCAPED = r"\x1b]0;owned\x07a\x08\x9b2J\u202eb\u2066c\x7f"
 
 
-def harmless(text):
-    return all(each.isprintable() or each == "\n" for each in text)
-
-
-def test_names_of_arrays_are_escaped(capsys):
-    np.savez("o.npz", **{HOSTILE: np.zeros((2, 2)), "b": np.zeros((2, 2))})
-    safetensors("o.safetensors", {HOSTILE: ("F32", (2, 2), bytes(16)), "b": ("F32", (2, 2), bytes(16))})
-    for file in ("o.npz", "o.safetensors"):
-        err = error(capsys, "identify", file)
-        assert harmless(err)
-        assert f"the keys are {ESCAPED}, b" in err
-
-
-def test_titles_of_columns_are_escaped(capsys):
-    structs = optional("pyarrow").array([{HOSTILE: 1}])
-    parquet({HOSTILE: [1], "s": structs})
-    for column in ("0", "1", "2"):
-        run("encode", "p.parquet", "--column", column, "--d-model", "4", "-o", "o.npy")
-        assert harmless("".join(capsys.readouterr()))
-
-
 @posix
-def test_names_of_files_are_escaped(capsys):
+def test_names_are_escaped(capsys):
     """Reports and errors print a name on one line, with escapes for control characters and undecodable bytes."""
+    np.savez("o.npz", **{HOSTILE: np.zeros((2, 2)), "b": np.zeros((2, 2))})
+    err = error(capsys, "identify", "o.npz")
+    assert f"the keys are {ESCAPED}, b" in err
+    assert err.rstrip("\n").isprintable()
     Path("p\nq.csv").write_text("1\n2\n")
     name = os.fsdecode(b"a\nwrote b\x1b[1m\xff.npy")
     assert run("encode", "p\nq.csv", "--d-model", "4", "-o", name) == 0
     written = r"wrote a\nwrote b\x1b[1m\udcff.npy: shape (2, 4), float32, 160 bytes"
     assert capsys.readouterr() == (f"{written}\npositions: p\\nq.csv, column 0\n", "")
     assert name in os.listdir()
-    assert harmless(error(capsys, "identify", name))
+    assert error(capsys, "identify", name).rstrip("\n").isprintable()
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/mem"), reason="no /proc/self/mem here")
 @pytest.mark.parametrize(
     "arguments",
-    ["encode in --d-model 4", "encode in.npy --d-model 4", "encode in.csv.gz --d-model 4", "export in.json --config"],
+    ["encode in.npy --d-model 4", "encode in.csv.gz --d-model 4", "export in.json --config"],
 )
 def test_error_of_reading_names_the_input(arguments, capsys):
     """If INPUT can be opened but not read, the error names INPUT."""

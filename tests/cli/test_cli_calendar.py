@@ -23,7 +23,6 @@ if not zoneinfo.available_timezones():
 pytestmark = pytest.mark.usefixtures("inside")
 
 TIMES = np.array(["2026-03-29T00:17:59.999999", "NaT", "2026-03-29T01:00", "1969-12-31T18:00"], "M8[us]")
-CYCLES = ["day", "week", "month", "quarter", "year"]
 
 
 def expected(times, cycles, timezone=None):
@@ -38,10 +37,7 @@ def half_days(times):
 
 
 def written(times, offset="", hours=0):
-    """Write p.csv with the times of a clock that is some hours ahead of UTC.
-
-    offset: text after each time, such as "Z".
-    """
+    """Write p.csv with the times of a clock that is some hours ahead of UTC, each followed by an offset such as "Z"."""
     local = times.astype("M8[us]") + np.timedelta64(hours, "h")
     local = ["" if np.isnat(each) else f"{each}{offset}" for each in local]
     Path("p.csv").write_text("n,time\n" + "".join(f"{i},{each}\n" for i, each in enumerate(local)))
@@ -50,13 +46,6 @@ def written(times, offset="", hours=0):
 def encoded(file, periods, *options):
     assert run("encode", file, "--periods", periods, "-o", "o.npy", *options) == 0
     return "o.npy"
-
-
-@pytest.mark.parametrize("zone", [None, "Europe/Berlin", "Australia/Lord_Howe"])
-def test_csv(zone):
-    written(TIMES)
-    options = ["--column", "time", *(["--timezone", zone] if zone else [])]
-    same(encoded("p.csv", "day,week, month,quarter,year", *options), expected(TIMES, CYCLES, zone))
 
 
 def test_columns_are_named_by_their_cycles():
@@ -123,11 +112,6 @@ def test_blocks(monkeypatch, rng):
     np.testing.assert_allclose(rows, direct, rtol=2**-22, atol=0)
 
 
-def test_only_missing_cells():
-    Path("p.csv").write_text("t\nnan\n\nnan\n")
-    same(encoded("p.csv", "day", "--column", "t"), np.full((2, 2), np.nan, np.float32))
-
-
 def test_lengths_of_numbers():
     Path("p.csv").write_text("hour\n0\n6\n12\n")
     same(encoded("p.csv", "24"), np.float32([[0, 1], [1, 0], [0, -1]]))
@@ -136,21 +120,12 @@ def test_lengths_of_numbers():
 @each_line("""
     arguments | words
     t.csv --d-model 64 | are timestamps; pass --periods, such as --periods day,week, without --d-model
-    t.npy --d-model 64 | pass --periods
     t.parquet --d-model 64 | pass --periods
-    t.csv --d-model 64 --base 500 --first 2 | pass --periods
-    t.csv --preset diffusers_timesteps --d-model 8 | pass --periods
     t.csv --periods 24 | periods has 24 without a unit, but positions has timestamps; .*'day', .*'24h'
-    t.npy --periods 0.5,86400 | periods has 0.5 without a unit
-    t.parquet --periods day,24 | 24
-    p.csv --column time --periods dya | periods has 'dya'.*did you mean 'day'
-    p.csv --column time --periods , | periods must have at least one
     p.csv --column time --periods day --timezone Europe/Berln | 'Europe/Berln'.*did you mean 'Europe/Berlin'
     p.csv --column time --periods 12h --timezone Europe/Berlin | timezone='Europe/Berlin' needs a calendar cycle
     p.csv --column time --timezone Europe/Berlin --d-model 4 | --timezone is for the cycles of --periods
     p.csv --column time --periods day --d-model 4 | --periods excludes --d-model
-    p.csv --column time --periods day --preset vaswani2017 | --periods excludes --preset
-    p.csv --column time --periods day --freq-shift 1 | --periods excludes --freq-shift
     p.csv --column n --periods day,month | 'n': positions has numbers, but the cycle 'month' needs timestamps
     p.csv --column late --periods day --timezone UTC | p.csv, column 'late': positions has .*, but .* supports .* 9999
 """)

@@ -6,9 +6,6 @@ import functools
 import gc
 import itertools
 import re
-import shutil
-import struct
-import sys
 from fractions import Fraction
 from pathlib import Path
 
@@ -20,7 +17,6 @@ import posenc_fast as pf
 from posenc_fast import reference
 from posenc_fast.__main__ import main
 from posenc_fast._core.encoding import builders as _builders
-from posenc_fast._core.engine import backend as _backend
 from posenc_fast._core.engine import python as numpy_engine
 from posenc_fast._core.numbers import exact as _exact
 from posenc_fast._core.numbers import schedule as _schedule
@@ -31,9 +27,7 @@ from posenc_fast._selfcheck import oracle as _oracle
 from posenc_fast._selfcheck import speed as _speed
 from posenc_fast._selfcheck import timing as _timing
 from support import exact
-from support.command_line import error
 from support.processes import python
-from support.tables import each_line
 
 
 def verify(capsys, *arguments):
@@ -91,16 +85,6 @@ def test_the_seed_determines_the_positions(capsys):
     assert re.search(r"verifying: +100 ?%", again.err)
 
 
-@each_line("""
-    arguments | words
-    --seconds 0 | seconds .*0
-    --seconds nan | seconds .*nan
-    --seed -1 | seed .*-1
-""")
-def test_bad_arguments_of_verify(arguments, words, inside, capsys):
-    assert re.search(words, error(capsys, "verify", *arguments.split()))
-
-
 # ---- the exact values of verify ----------------------------------------------------------------------------------
 
 
@@ -132,38 +116,6 @@ def test_the_oracle_shares_no_code_with_the_engines():
     assert imported == "posenc_fast._selfcheck posenc_fast._selfcheck.oracle posenc_fast.reference\n"
 
 
-# range of positions -> bounds of all sizes, an upper bound of the smallest size, and a lower bound of the largest size
-SIZES = {
-    "0 .. 4095": (0, 4095, 50, 4000),
-    "1e6 .. 2e6": (1e6, 2e6, 1.01e6, 1.99e6),
-    "unix seconds": (16e8, 19e8, 1.61e9, 1.89e9),
-    "unix milliseconds": (16e11, 19e11, 1.61e12, 1.89e12),
-    "all of int64": (0, 2**63, 2**55, 2**62),
-    "all of uint64": (0, 2**64, 2**56, 2**63),
-    "-1000 .. 1000": (0, 1000, 10, 990),
-    "up to 2^53": (1, 2**53, 1.5, 2**52),
-    "near 0": (0, 1, 1e-38, 1e-3),
-    "tiny": (0, 1e-39, 1e-315, 1e-43),
-    "subnormal results": (0, 1e-4, 1e-308, 1e-5),
-}
-
-
-def test_ranges_reach_their_ends():
-    rng = np.random.default_rng(3)
-    drawn = {name: np.array([draw(rng) for _ in range(2000)]) for name, draw in _verify.RANGES.items()}
-    for name, (low, high, smallest, largest) in SIZES.items():
-        sizes = np.abs(drawn[name].astype(np.float64))
-        assert low <= sizes.min() <= smallest, name
-        assert largest <= sizes.max() <= high, name
-        # positions of ranges around 0 have both signs
-        both = name in ("all of int64", "-1000 .. 1000", "up to 2^53", "near 0", "tiny", "subnormal results")
-        assert (drawn[name].min() < 0 < drawn[name].max()) == both, name
-    for name, (bits, least) in exact.TYPES.items():
-        # the sine of a tiny position is nearly equal to the position, so these positions have subnormal sines
-        sizes = np.abs(drawn["subnormal results"])
-        assert ((sizes > 2.0**least) & (sizes < 2.0 ** (least + bits - 1))).sum() > 200, name
-
-
 # ---- faults that verify must see ----------------------------------------------------------------------------------
 
 
@@ -184,36 +136,21 @@ def found(capsys):
 
 
 @pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize(("call", "name"), [("encode", "float32"), ("table", "float16"), ("add_to", "float64")])
-def test_verify_finds_a_wrong_value(call, name, capsys, monkeypatch):
+@pytest.mark.parametrize(
+    ("call", "name", "units"), [("encode", "float32", np.nan), ("table", "float16", 3), ("add_to", "float64", 3)]
+)
+def test_verify_finds_a_wrong_value(call, name, units, capsys, monkeypatch):
     right = getattr(pf.Encoding, call)
 
     def wrong(self, *args, **kwargs):
         rows = right(self, *args, **kwargs)
         if rows.dtype == name and rows.size:
-            # add three units in the last place to one value of each row
-            rows[..., 0] += 3 * np.spacing(np.abs(rows[..., 0]))
+            # add units in the last place to one value of each row
+            rows[..., 0] += units * np.spacing(np.abs(rows[..., 0]))
         return rows
 
     monkeypatch.setattr(pf.Encoding, call, wrong)
     assert found(capsys)[0] == {(name, call)}
-
-
-@pytest.mark.usefixtures("quick")
-def test_verify_finds_nan(capsys, monkeypatch):
-    right = pf.Encoding.encode
-    monkeypatch.setattr(pf.Encoding, "encode", lambda *args, **kwargs: right(*args, **kwargs) * np.float32("nan"))
-    status, printed = verify(capsys)
-    assert status == 1
-    assert {("float32", "encode"), ("float64", "encode")} <= broken(printed.out)[0]
-    assert ": nan = nan; the exact value is " in printed.out
-
-
-@pytest.mark.usefixtures("quick")
-def test_verify_sees_a_wrong_coefficient(capsys, monkeypatch):
-    high, low = numpy_engine.TAYLOR[5]
-    monkeypatch.setitem(numpy_engine.TAYLOR, 5, (high * (1 + 2.0**-16), low))
-    assert ("python", "float64") in found(capsys)[1]
 
 
 @pytest.mark.usefixtures("quick")
@@ -227,33 +164,6 @@ def test_verify_sees_a_wrong_schedule(capsys, monkeypatch):
     rows, shown = found(capsys)
     assert len(rows) == 3 * len({name for name, _ in rows}) >= 9
     assert {engine for engine, _ in shown} == {"python", *pf.isa_levels()}
-
-
-@pytest.mark.skipif(not pf.isa_levels(), reason="this build has no compiled kernel")
-@pytest.mark.skipif(sys.platform == "darwin", reason="macOS does not load a library that was changed")
-@pytest.mark.parametrize(
-    ("value", "number_type"),
-    # a coefficient of the polynomial for types of at most 32 bits, and the coefficient 1/5! of that for float64
-    [(float.fromhex("-0x1.32d2cce2ca8c0p+6"), "float32"), (1 / 120, "float64")],
-)
-def test_verify_sees_a_wrong_coefficient_of_the_kernel(value, number_type, tmp_path):
-    package = shutil.copytree(Path(pf.__file__).parent, tmp_path / "posenc_fast")
-    kernel = package / Path(_backend.kernel.__file__).name
-    right, wrong = (struct.pack("=d", value * factor) for factor in (1, 1 + 2.0**-16))
-    code = kernel.read_bytes()
-    assert right in code
-    kernel.write_bytes(code.replace(right, wrong))
-    program = """if True:
-        import sys
-        sys.path.insert(0, sys.argv[1])
-        from posenc_fast._selfcheck import accuracy, bits
-        accuracy._SCHEDULES, bits.report_bits = ((17, 10000.0, 1.0),), lambda: True
-        from posenc_fast.__main__ import main
-        sys.exit(main(["verify", "--seconds", "0.01", "--seed", "7"]))
-    """
-    run = python(program, tmp_path)
-    assert run.returncode == 1, run.stderr
-    assert {(level, number_type) for level in pf.isa_levels()} <= broken(run.stdout)[1]
 
 
 right_rounding = numpy_engine.round_once
@@ -276,7 +186,7 @@ def test_a_reported_value_can_be_reproduced(capsys, monkeypatch):
     monkeypatch.setattr(_verify, "_SCHEDULES", ((130, 500000.0, 0.0),))
     monkeypatch.setattr(numpy_engine, "round_once", wrong_rounding)
     printed = verify(capsys, "--seed", "7")[1].out
-    assert {("python", "float16"), ("python", "float32")} <= broken(printed)[1]
+    assert broken(printed)[1] == {("python", "float16"), ("python", "float32")}
     (line,) = (line for line in printed.splitlines() if "backend python" in line and "encode, float32" in line)
     pattern = (
         r"float32: (.*), position (\S+), column (\d+): (\S+) = (\S+); the exact value is (\S+), and the error is \S+ times "
@@ -365,17 +275,6 @@ def test_bench_compares_the_values(monkeypatch, capsys):
     assert "the values of posenc_fast and NumPy differ by 1, but may differ by at most " in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("numpy", "low", "high", "noisy"),
-    [(20.0, 1.9, 2.1, False), (20.0, 1.5, 2.5, True), (20.0, 2.1, 2.2, True), (20.0, 1.8, 1.9, True)],
-)
-def test_bench_marks_noisy_rows(numpy, low, high, noisy):
-    """A row is noisy if the quartiles low and high differ widely, or do not enclose the ratio of the medians."""
-    one = _speed.Comparison("", 10.0, numpy, low, high)
-    assert one.ratio == 2
-    assert one.noisy == noisy
-
-
 @pytest.mark.parametrize(("long", "before", "runs"), [(2.0**-10, 2, 41), (0.125, 1, 15), (4.0, 1, 5)])
 def test_sides_are_timed_alternately(long, before, runs, monkeypatch):
     """Samples of both sides alternate, without garbage collection. Calls before each sample fill the caches.
@@ -398,15 +297,3 @@ def test_sides_are_timed_alternately(long, before, runs, monkeypatch):
     # 132 calls take a millisecond, and 7 calls take 50 microseconds
     assert calls == estimates + ([("short", False)] * (132 + 7) + [("long", False)] * (before + 1)) * runs
     assert gc.isenabled()
-
-
-@pytest.mark.parametrize(
-    "encoding",
-    [pf.sinusoidal(1), pf.sinusoidal(8), pf.sinusoidal(7, odd="zero", scale=3.0, layout="concatenated"),
-     pf.Encoding([1.0, 0.3, 2.0], [0.25, 0.1, 0.5], [1.0, -2.0, 0.5])],
-    ids=repr,
-)  # fmt: skip
-def test_formula(encoding):
-    """The float64 formula of bench has the values of any encoding of one axis."""
-    table = _speed.formula(encoding, np.arange(50.0))
-    np.testing.assert_allclose(table, encoding.table(50, dtype=np.float64), rtol=0, atol=1e-13)

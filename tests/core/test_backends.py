@@ -81,7 +81,6 @@ OTHER = "avx2" if "neon" in pf.isa_levels() else "neon"
 
 @wrong_calls(f"""
     pf.use_backend("rust") | ValueError | 'rust'
-    pf.use_backend(None) | ValueError | None
     pf.use_backend("python", "avx2") | ValueError | 'avx2'
     pf.use_backend("cython", "sse9") | ValueError | isa must be one of; 'sse9'
     pf.use_backend("cython", 5) | ValueError | isa must be one of; 5
@@ -114,8 +113,6 @@ def test_variables_choose_the_engine(name, monkeypatch):
 
 @pytest.mark.parametrize(("variables", "because"), [
     ({"BACKEND": "rust"}, "POSENC_FAST_BACKEND: .* one of.*'auto', 'cython', 'python', not 'rust'"),
-    ({"BACKEND": "PYTHON"}, "POSENC_FAST_BACKEND.*'PYTHON'"),
-    ({"BACKEND": "rust", "ISA": "avx2"}, "POSENC_FAST_BACKEND: the backend must be one of"),
     ({"ISA": "sse9"}, "POSENC_FAST_ISA.*'sse9'"),
     ({"BACKEND": "python", "ISA": "avx2"}, "POSENC_FAST_ISA: .*unset POSENC_FAST_ISA.*'avx2'"),
 ])  # fmt: skip
@@ -258,26 +255,20 @@ def test_threads_in_a_child_process(method, tmp_path):
 
 
 def test_many_threads_share_a_new_encoding(backend):
-    frequencies = np.linspace(0.01, 2, 40)
-    ready = pf.Encoding(frequencies)
-    table, rows = ready.table(1000), ready.encode(np.arange(1000) / 3, dtype=np.float64)
-    choice = backend, pf.isa()
+    frequencies, positions, barrier = np.linspace(0.01, 2, 40), np.arange(500) / 3, threading.Barrier(8)
+    ready, choice = pf.Encoding(frequencies), (backend, pf.isa())
+    table, rows = ready.table(1000), ready.encode(positions, dtype=np.float64)
+
+    def work(fresh, start):
+        barrier.wait()
+        with pf.use_backend(*choice):
+            np.testing.assert_array_equal(fresh.table(500, start=start), table[start : start + 500])
+            np.testing.assert_array_equal(fresh.encode(positions, dtype=np.float64), rows)
+            assert hash(fresh) == hash(ready)
+
     for _ in range(3):
-        fresh = pf.Encoding(frequencies)
-        barrier = threading.Barrier(8)
-
-        def work(i, fresh=fresh, barrier=barrier):
-            barrier.wait()
-            with pf.use_backend(*choice):
-                start = 37 * i
-                np.testing.assert_array_equal(fresh.table(500, start=start), table[start : start + 500])
-                got = fresh.encode(np.arange(500) / 3, dtype=np.float64)
-                np.testing.assert_array_equal(got, rows[:500])
-                assert hash(fresh) == hash(ready)
-            return i
-
         with ThreadPoolExecutor(8) as pool:
-            assert list(pool.map(work, range(8))) == list(range(8))
+            list(pool.map(work, [pf.Encoding(frequencies)] * 8, range(0, 296, 37)))
 
 
 def test_an_error_in_a_thread_reaches_the_caller(monkeypatch):

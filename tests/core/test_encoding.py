@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
-from posenc_fast._core.encoding.cycles import Cycles
 from posenc_fast._core.numbers import schedule as _schedule
 
 ARRAY = np.array([3.0, 1.0, 0.5])
@@ -21,7 +20,6 @@ BUILD = {
     "sinusoidal": lambda: pf.sinusoidal(8),
     "sinusoidal-odd": lambda: pf.sinusoidal(7, base=50.0, freq_shift=0.5, first=2.0, odd="zero", scale=0.5),
     "sinusoidal-schedule": lambda: pf.sinusoidal(6, frequencies=pf.linear(3, 1, 2), layout="concatenated"),
-    "sinusoidal-array": lambda: pf.sinusoidal(6, frequencies=ARRAY, functions=("cos", "-sin")),
     "sinusoidal-per-function": lambda: pf.sinusoidal(4, frequencies={"sin": [1, 2], "cos": [3, 4]}),
     "fourier": lambda: pf.fourier_features(ARRAY, functions=["sin"]),
     "dense": lambda: pf.fourier_features([[1.0, 2.0], [3.0, 4.0]]),
@@ -53,10 +51,8 @@ def test_equal_by_value(build):
 
 def test_unequal():
     four, axes = pf.sinusoidal(4), [pf.sinusoidal(4)] * 2
-    others = [pf.sinusoidal(4, base=9999.0), pf.sinusoidal(4, layout="concatenated"), pf.sinusoidal(4, scale=-1.0)]
-    for other in (pf.Encoding(pf.geometric(2), 0.0), pf.sinusoidal(5), *others):
-        assert four != other, other
-    assert pf.Encoding([1.0], 0.1) != pf.Encoding([1.0], 0.2)
+    for options in ({"base": 9999.0}, {"layout": "concatenated"}, {"scale": -1.0}):
+        assert four != pf.sinusoidal(4, **options)
     assert pf.Encoding([1.0, 2.0]) != pf.Encoding([[1.0, 2.0]])
     assert pf.join(axes, axes=[0, 1]) != pf.join(axes, axes=[1, 0])
 
@@ -65,10 +61,9 @@ def test_unequal():
     (pf.sinusoidal(4), pf.sinusoidal(4, frequencies=pf.geometric(2))),
     (pf.Encoding([1.0, 2.0], 0.0), pf.Encoding(np.array([1, 2]), [0, 0], [1, 1])),
     (pf.fourier_features([1.0, 2.0]), pf.Encoding([1.0, 2.0, 1.0, 2.0], [0, 0, 0.25, 0.25])),
-    (pf.fourier_features([2.0, 1.0]), pf.Encoding([2.0, 1.0, 2.0, 1.0], [0, 0, 0.25, 0.25])),
     (pf.sinusoidal(2, scale=0.0), pf.sinusoidal(2, scale=-0.0)),
     (pf.Encoding([1.0, 2.0], 0.0), pf.Encoding([1.0, 2.0], -0.0)),
-], ids=["schedule", "spelling", "ascending-array", "descending-array", "zeros", "phases-of-zero"])  # fmt: skip
+], ids=["schedule", "spelling", "features", "zeros", "phases-of-zero"])  # fmt: skip
 def test_equal_from_different_calls(one, two):
     assert one.frequencies.tolist() == two.frequencies.tolist()
     assert one == two
@@ -78,10 +73,8 @@ def test_equal_from_different_calls(one, two):
 @pytest.mark.parametrize("value", [
     *(build() for build in BUILD.values()),
     pf.geometric(4, base=7.0),
-    pf.linear(3, 1.0, 2.0),
     pf.periodic(["1D", "7s"]),
     pf.Rotary(8, scaling={"rope_type": "linear", "factor": 2.0}),
-    pf.Rotary(8, frequencies=pf.geometric(4)),
 ], ids=repr)  # fmt: skip
 def test_pickle_and_copy(value):
     pickles = [pickle.dumps(value, protocol) for protocol in (2, pickle.HIGHEST_PROTOCOL)]
@@ -120,13 +113,12 @@ def test_frozen(build):
 
 
 def test_later_changes_of_arguments_have_no_effect():
-    frequencies, phases, amplitudes = np.array([1.0, 2.0]), np.array([0.0, 0.25]), np.array([1.0, 3.0])
-    encoding = pf.Encoding(frequencies, phases, amplitudes)
-    features, joined = pf.fourier_features(frequencies), pf.join([encoding])
-    expected = [rows(e).tobytes() for e in (encoding, features, joined)]
-    for array in (frequencies, phases, amplitudes):
+    given = [np.array([0.1, 2.0]) for _ in range(3)]
+    encodings = pf.Encoding(*given), pf.fourier_features(given[0])
+    expected = [rows(encoding).tobytes() for encoding in encodings]
+    for array in given:
         array += 1
-    assert [rows(e).tobytes() for e in (encoding, features, joined)] == expected
+    assert [rows(encoding).tobytes() for encoding in encodings] == expected
 
 
 # ---- attributes and schedules -----------------------------------------------------------------------------------
@@ -159,26 +151,15 @@ def test_geometric(count):
         assert np.asarray(pf.geometric(count, freq_shift=1))[-1] == 1e-4
 
 
-@pytest.mark.parametrize("schedule", [
-    pf.geometric(256),
-    pf.geometric(64, base=5e5, freq_shift=1),
-    pf.geometric(7, base=1e60, first=-0.3),
-    pf.geometric(5, base=1e-9, first=1e-20),
-    pf.geometric(3, base=1.0, first=2.0),
-    pf.geometric(1, base=3.0, freq_shift=0.5),
-    pf.geometric(4, first=0.0),
-], ids=repr)  # fmt: skip
-@pytest.mark.parametrize("multiple", [1, 2**32], ids="multiple={}".format)
-def test_fixed_point_has_the_bits_of_the_general_loop(schedule, multiple, monkeypatch):
-    unit = Fraction(1, 1000)
-    pairs = _schedule.split_turns(schedule, unit, multiple)
+def test_fixed_point_has_the_bits_of_the_general_loop(monkeypatch):
+    schedules = pf.geometric(256), pf.geometric(7, base=1e60, first=-0.3), pf.geometric(5, base=1e-9, first=1e-20)
+    cases = list(itertools.product(schedules, [Fraction(1, 1000)], (1, 2**32)))
+    expected = [_schedule.split_turns(*case).tobytes() for case in cases]
     # this limit disables fixed-point arithmetic: every progression exceeds it
     monkeypatch.setattr(_schedule, "_FIXED", -1)
     for function in (_schedule.turns, _schedule.split_turns):
         function.cache_clear()
-    assert _schedule.split_turns(schedule, unit, multiple).tobytes() == pairs.tobytes()
-    assert np.isfinite(pairs).all()
-    assert multiple == 1 or np.abs(pairs[0]).max() <= 0.5
+    assert [_schedule.split_turns(*case).tobytes() for case in cases] == expected
 
 
 def test_a_progression_over_more_orders_than_float64_has():
@@ -259,15 +240,6 @@ def test_join(rng):
     np.testing.assert_array_equal(shared, np.concatenate([row.table(9), column.table(9)], axis=1))
 
 
-def test_layouts_of_calendar_cycles():
-    times = np.array(["2026-03-01T05:00:00", "2026-07-09T22:30:00"], "M8[s]")
-    interleaved, concatenated = (
-        Cycles(["day", "week"], layout, None).encode(times, np.dtype(np.float64))
-        for layout in ("interleaved", "concatenated")
-    )
-    np.testing.assert_array_equal(concatenated, interleaved[:, [0, 2, 1, 3]])
-
-
 # ---- positions --------------------------------------------------------------------------------------------------
 
 
@@ -331,14 +303,17 @@ def test_precision_float32(axes, rng):
     expected = np.hstack([np.sin(angles.astype(np.float64)), np.cos(angles.astype(np.float64))])
     np.testing.assert_allclose(got, expected, rtol=0, atol=2e-15)
     assert np.abs(encoding.encode(points) - expected).max() > 1e-4
+    if axes == 1:
+        far = encoding.encode(10**6 + np.arange(50), precision="float32")
+        np.testing.assert_array_equal(encoding.table(50, start=10**6, precision="float32"), far)
 
 
 # ---- shift, transition matrix, similarity -----------------------------------------------------------------------
 
+
 PAIRED = {
     "sinusoidal": lambda rng: pf.sinusoidal(12),
     "concatenated": lambda rng: pf.sinusoidal(12, layout="concatenated", functions=("cos", "-sin"), scale=-0.5),
-    "zero-column": lambda rng: pf.sinusoidal(13, odd="zero", freq_shift=1),
     "constant-column": lambda rng: pf.Encoding([0.0, 2.0, 2.0], [0.1, 0.3125, 0.0625], [3.0, 1.0, 1.0]),
     "negative-frequency": lambda rng: pf.fourier_features([-1.0, 0.3, -0.3]),
     "per-function": lambda rng: pf.sinusoidal(2, frequencies={"sin": [1.5], "cos": [1.5]}),
@@ -361,7 +336,6 @@ def test_moving_and_similarity(make, rng):
     moved = encoding.shift(here, offset)
     np.testing.assert_allclose(moved, there, rtol=0, atol=5e-14)
     np.testing.assert_array_equal(encoding.shift(here.reshape(2, 3, 5, -1), offset), moved.reshape(2, 3, 5, -1))
-    np.testing.assert_array_equal(encoding.shift(here[3], offset), moved[3])
     matrix = encoding.transition_matrix(offset)
     assert matrix.shape == (encoding.d_model,) * 2
     np.testing.assert_allclose(here @ matrix, there, rtol=0, atol=5e-14)
@@ -391,11 +365,10 @@ def test_shift_into_memory_that_overlaps(down):
 @pytest.mark.parametrize(("encoding", "column"), [
     (pf.sinusoidal(5), 4),
     (pf.sinusoidal(4, functions=("sin", "sin")), 0),
-    (pf.fourier_features([1.0], functions=["cos"]), 0),
     (pf.sinusoidal(4, frequencies={"sin": [1, 2], "cos": [3, 4]}), 0),
     (pf.Encoding([1.0, 1.0], [0.0, 0.25], [1.0, 2.0]), 0),
     (pf.Encoding([1.0, 1.0], [0.0, 0.2]), 0),
-], ids=["odd", "sines", "one-function", "per-function", "amplitudes", "phases"])  # fmt: skip
+], ids=["odd", "sines", "per-function", "amplitudes", "phases"])  # fmt: skip
 def test_column_without_a_partner(encoding, column):
     x = np.full((2, encoding.d_model), 7.0)
     for call in (partial(encoding.shift, x, out=x), encoding.transition_matrix, encoding.similarity):
@@ -405,22 +378,6 @@ def test_column_without_a_partner(encoding, column):
 
 
 # ---- locate -----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.usefixtures("backend")
-def test_locate_with_noise(rng):
-    encoding = pf.sinusoidal(64, base=1000.0)
-    positions = rng.uniform(0, 300, 20)
-    noise = rng.normal(size=(20, 64)) * 0.1
-    found, residual = encoding.locate(encoding.encode(positions, dtype=np.float64) + noise, low=0, high=300)
-    # Standard deviation of the best possible estimator (Cramér-Rao bound). `frequencies` has each frequency twice, for
-    # the sine and for the cosine, so half of the sum counts each frequency once. Errors may be six times as large.
-    deviation = 0.1 / np.sqrt((encoding.frequencies**2).sum() / 2)
-    assert np.abs(found - positions).max() < 6 * deviation
-    # the residual is at most the distance between the noisy row and the row of the original position
-    assert (residual <= np.linalg.norm(noise, axis=1) + 1e-12).all()
-    distance = np.linalg.norm(encoding.encode(found, dtype=np.float64) - encoding.encode(positions) - noise, axis=1)
-    np.testing.assert_allclose(residual, distance, rtol=0, atol=1e-5)
 
 
 @pytest.mark.usefixtures("backend")
@@ -438,7 +395,10 @@ def test_locate(d_model, base, dtype, tolerance, rng):
     np.testing.assert_allclose(found, positions, rtol=0, atol=tolerance)
     assert residual.max() < (1e-12 if dtype == "f8" else 1e-6)
     disturbed = rows + np.float32(rng.normal(scale=1e-3, size=rows.shape))
-    np.testing.assert_allclose(encoding.locate(disturbed, low=-300, high=300)[0], positions, rtol=0, atol=0.01)
+    found, residual = encoding.locate(disturbed, low=-300, high=300)
+    np.testing.assert_allclose(found, positions, rtol=0, atol=0.01)
+    distance = np.linalg.norm(encoding.encode(found, dtype=np.float64) - disturbed, axis=-1)
+    np.testing.assert_allclose(residual, distance, rtol=0, atol=1e-5)
 
 
 def test_locate_default_interval():
@@ -465,6 +425,7 @@ def test_locate_rows_of_no_position():
 
 
 # ---- add_to -----------------------------------------------------------------------------------------------------
+
 
 DTYPES = {"float64": 4e-16, "float32": 2.4e-7, "float16": 2e-3, "bfloat16": 1.6e-2}
 
@@ -514,9 +475,7 @@ def test_parts_of_one_array():
 
 
 @pytest.mark.usefixtures("backend")
-@pytest.mark.parametrize(
-    "shape", [(), (2,), *(pytest.param(s, marks=pytest.mark.slow) for s in ((1,), (1, 1)))], ids=str
-)
+@pytest.mark.parametrize("shape", [(), (2,)], ids=str)
 @pytest.mark.parametrize("encoding", [
     pf.sinusoidal(7), pf.sinusoidal(600, base=3.0), pf.Encoding([1.0, 0.0], [0.1, 0.3]), pf.sinusoidal(4, first=1e9),
 ], ids=["narrow", "wide", "phases", "fast"])  # fmt: skip
@@ -526,21 +485,6 @@ def test_one_position_has_the_bits_of_many(encoding, shape, rng):
     many[6:9] = rng.integers(-(2**53), 2**53, (3, *shape))
     expected = encoding.encode(many)
     for positions, row in zip(many, expected, strict=True):
-        positions = np.asarray(positions)
         np.testing.assert_array_equal(encoding.encode(positions), row)
-        np.testing.assert_array_equal(encoding.encode(positions.astype(">f8")), row)
         if (np.isfinite(positions) & (np.trunc(positions) == positions)).all():
             np.testing.assert_array_equal(encoding.encode(positions.astype(np.int64)), row)
-        out = np.empty(row.shape, np.float32)
-        assert encoding.encode(positions, out=out) is out
-        np.testing.assert_array_equal(out, row)
-        apart = np.zeros((*row.shape[:-1], 3, row.shape[-1]), np.float32)[..., 1, :]
-        assert encoding.encode(positions, out=apart) is apart
-        np.testing.assert_array_equal(apart, row)
-    # the positions lie in the memory of out, so writing to out overwrites them
-    memory = np.zeros(encoding.d_model)
-    for given in (memory[:1], memory[1:2], memory[:1].reshape(()), memory[1::-1]):
-        given[...] = 0.5 + np.arange(given.size).reshape(given.shape)
-        expected = encoding.encode(given.copy())
-        out = memory.view(np.float32)[: expected.size].reshape(expected.shape)
-        np.testing.assert_array_equal(encoding.encode(given, out=out), expected)

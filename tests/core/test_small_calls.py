@@ -22,7 +22,6 @@ ENCODINGS = {
     "odd": lambda: pf.sinusoidal(7, odd="zero"),
     "wide": lambda: pf.sinusoidal(600),
     "phases": lambda: pf.Encoding([0.1, 2.0, 3.0], phases=[0.1, 0.2, 0.3]),
-    "far apart": lambda: pf.Encoding([1e-200, 1.0]),
     "fast": lambda: pf.Encoding([1e15, 1.0]),
     "two axes": lambda: pf.join([pf.sinusoidal(4)] * 2),
     "periods": lambda: pf.fourier_features(pf.periodic([7.0, 24.0])),
@@ -30,14 +29,10 @@ ENCODINGS = {
 POSITIONS = {
     "number": 5.25,
     "integer": -7,
-    "scalar": np.float32(0.1),
     "no axes": np.array(3.5),
-    "one": np.array([[2**40]]),
     "integers": np.arange(-3, 9),
-    "long long": np.arange(-3, 9).astype("q"),
     "beyond 2^53": np.array([2**53 + 1, -(2**62) - 1, 3, 4]),
     "uint64": np.array([2**64 - 1, 3], np.uint64),
-    "uint8": np.arange(6, dtype=np.uint8),
     "float16": np.arange(6).astype(np.float16) / 8,
     "NaN and infinite": np.array([np.nan, np.inf, -np.inf, 1.0]),
     "enormous": np.array([1e300, 1e17, 5e-324, -1e-310]),
@@ -45,7 +40,6 @@ POSITIONS = {
     "every other": np.arange(20.0)[::2],
     "other byte order": np.arange(4.0).astype(">f8"),
     "bools": np.array([True, False]),
-    "extended": np.arange(4) / np.longdouble(3),
     "none": np.zeros((0, 2)),
 }
 STARTS = [0, 5, -3, 2**40, -(2**62) + 1, 2**62, 2**63, 2.0, 0.5, -6.9, 0.1, 1e-9, 2.0**-70, 2.0**51 + 0.5, 2.0**53]
@@ -240,10 +234,7 @@ def test_results_of_a_mebibyte_begin_at_a_cache_line(dtype):
     x, tables = np.ones((1, 32, 275, 64), dtype), rotary.tables(275)
     calls = {
         "table": lambda: encoding.table(8800, dtype=dtype),
-        "steps": lambda: encoding.table(8800, step=3, dtype=dtype),
         "encode": lambda: encoding.encode(np.arange(8800.0), dtype=dtype),
-        "grid": lambda: pf.grid([110, 80], pf.join([pf.sinusoidal(32)] * 2), dtype=dtype),
-        "cosines": lambda: pf.Rotary(128).tables(8800, dtype=dtype)[0],
         "add_to": lambda: encoding.add_to(x),
         "eight tokens": lambda: rotary.apply(x.reshape(1, 1100, 8, 64)),
         "more tokens": lambda: rotary.apply(x),

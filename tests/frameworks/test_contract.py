@@ -5,8 +5,7 @@ The file of each framework tests only what is special to the framework.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,9 +20,7 @@ ENCODING = pf.sinusoidal(6, **SETTINGS)
 POSITIONS = {
     "int64": np.array([2**62 + 1, 2**62 + 2, -(2**60) - 3, 0, -(2**63)]),
     "uint64": np.array([2**64 - 1, 2**64 - 2, 0, 1, 2], np.uint64),
-    "int32": np.array([-(2**31), 2**31 - 1, 0, 1, 2], np.int32),
     "int8": np.array([-128, 127, 0, 1, 2], np.int8),
-    "uint8": np.array([255, 127, 0, 1, 2], np.uint8),
     "float16": np.array([0.5, -6e4, 3, 0, 1], np.float16),
     "float32": np.array([0.5, -1e6, 3, 0, 1], np.float32),
     "float64": np.array([0.1, -1e12, 5.5, 0, 1]),
@@ -52,35 +49,25 @@ def encode_by_polars(positions, dtype):
     return rows.to_numpy().reshape(-1, 6)
 
 
-class Framework(NamedTuple):
-    """The function `encode` of a framework, called with positions and a dtype.
-
-    rejected: words for cases that the test leaves out, mostly because `encode` raises an error, such as
-    "times to-float16". A word is a kind of positions, or "to-" and the dtype of the result.
-    """
-
-    encode: Callable[[np.ndarray, str], Any]
-    rejected: str = ""
-
-
+# keys: frameworks. Values: (function of positions and a dtype, words for cases that the test leaves out, mostly because
+# the function raises an error). A word is a kind of positions, or "to-" and the dtype of the result.
 FRAMEWORKS = {
-    "torch": Framework(
+    "torch": (
         lambda p, dtype: array(
             loaded("torch").encode(ENCODING, optional("torch").from_numpy(p), dtype=getattr(optional("torch"), dtype))
         ),
         "times durations",
     ),
-    "jax": Framework(lambda p, dtype: np.asarray(loaded("jax").encode(ENCODING, p, dtype=dtype)), "to-float64"),
-    "dask": Framework(
+    "jax": (lambda p, dtype: np.asarray(loaded("jax").encode(ENCODING, p, dtype=dtype)), "to-float64"),
+    "dask": (
         lambda p, dtype: (
             loaded("dask").encode(ENCODING, optional("dask.array").from_array(p, chunks=2), dtype=dtype).compute()
-        )
+        ),
+        "",
     ),
-    "numba": Framework(
-        encode_by_numba, "uint64 int32 int8 uint8 float16 float32 nan times durations to-float16 to-bfloat16"
-    ),
-    "polars": Framework(encode_by_polars, "float16 to-bfloat16"),
-    "sklearn": Framework(
+    "numba": (encode_by_numba, "uint64 int8 float16 float32 nan times durations to-float16 to-bfloat16"),
+    "polars": (encode_by_polars, "float16 to-bfloat16"),
+    "sklearn": (
         lambda p, dtype: (
             loaded("sklearn").PositionalEncoder(6, **SETTINGS, dtype=dtype).fit_transform(p[:, np.newaxis])
         ),
@@ -88,10 +75,10 @@ FRAMEWORKS = {
     ),
 }
 CASES = [
-    pytest.param(*framework, dtype, id=f"{name}-{dtype}")
-    for name, framework in FRAMEWORKS.items()
+    pytest.param(encode, rejected, dtype, id=f"{name}-{dtype}")
+    for name, (encode, rejected) in FRAMEWORKS.items()
     for dtype in ("float64", "float32", "float16", "bfloat16")
-    if f"to-{dtype}" not in framework.rejected
+    if f"to-{dtype}" not in rejected
 ]
 
 
@@ -112,7 +99,7 @@ WORDS = {"torch": "positions", "jax": "positions", "dask": "positions", "polars"
 
 @pytest.mark.parametrize("name", WORDS)
 def test_errors_name_the_argument(name):
-    encode = FRAMEWORKS[name].encode
+    encode, _ = FRAMEWORKS[name]
     with pytest.raises(TypeError, match=r"dtype must be one of .*, not .*int32"):
         encode(np.arange(3.0), "int32")
     # some versions of polars raise this TypeError, other versions raise a ComputeError with its message

@@ -50,7 +50,6 @@ ONES = jnp.ones((2, 8))
 
 @wrong_calls("""
     E.add_to(ONES) | TypeError | x must be a numpy array, not ; give numpy.asarray(x)
-    pf.Rotary(8).apply(ONES) | TypeError | x must be a numpy array, not ; give numpy.asarray(x)
     E.add_to(np.ones((2, 8)), out=ONES) | TypeError | out must be a numpy array, not
     E.add_to(np.from_dlpack(ONES), out=np.from_dlpack(ONES)) | ValueError | out is read-only
     jax.jit(E.encode)(jnp.arange(3)) | TypeError | positions has no values yet, because jax traces it; use the functions of posenc_fast.jax
@@ -62,6 +61,7 @@ def test_jax_arrays_in_functions_of_numpy(call, error, words):
 
 
 # ---- functions that jax compiles --------------------------------------------------------------------------------------
+
 
 ENCODING = pf.sinusoidal(8, base=50.0, scale=1.5)
 IMAGE = pf.join([pf.sinusoidal(4), pf.sinusoidal(4)])
@@ -104,7 +104,6 @@ CALLS = {
     "add_to": both("add_to", ENCODING, start=0.5, x_scale=-2.0),
     "add_to-positions": both("add_to", ENCODING, positions=[3, 0, 7]),
     "add_to-each": both("add_to", ENCODING, positions=ORDINALS[:6].reshape(2, 3)),
-    "add_to-image": both("add_to", IMAGE, positions=ORDINALS[:6].reshape(3, 2)),
     "add_to-image-objects": both("add_to", IMAGE, positions=np.array([[2**62 + 1, 1], [2, 3], [0, -7]], object)),
     "rotate-tokens-first": both("rotate", ROTARY, seq_axis=0, start=9),
     "rotate-positions": both("rotate", SECTIONS, positions=ORDINALS.reshape(2, 3, 2)),
@@ -146,13 +145,11 @@ LARGE = np.array([2**62 + 1, -(2**53) - 1, 0])
 STATIC = {
     "large-integers": LARGE,
     "large-reals": LARGE + 0.5,
-    "masked-integers": np.ma.masked_array([0, 1, 2], [0, 1, 0]),
     "masked-reals": np.ma.masked_array([0.0, 1.0, 2.0], [0, 1, 0]),
     "missing": [0, None, 2],
     "objects": np.array([0, 1, 2], object),
     "bfloat16": np.arange(3).astype(DTYPES["bfloat16"]) if "bfloat16" in DTYPES else np.arange(3),
     "times": np.array(["2026-01-01T06:00", "2026-01-02", "1970-01-01"], "M8[m]"),
-    "large-times": np.array([0, 1, 2**60]).astype("M8[us]"),
 }
 
 
@@ -175,10 +172,8 @@ def test_static_positions_are_exact_without_64_bits():
 
 
 def test_static_rows_are_computed_during_tracing():
-    def program(x):
-        return pfj.table(ENCODING, 3) + pfj.encode(ENCODING, np.arange(3)) + x
-
-    assert "pure_callback" not in str(jax.make_jaxpr(program)(jnp.ones((3, 8))))
+    static = jax.make_jaxpr(lambda x: pfj.table(ENCODING, 3) + pfj.encode(ENCODING, np.arange(3)) + x)
+    assert "pure_callback" not in str(static(jnp.ones((3, 8))))
     assert "pure_callback" in str(jax.make_jaxpr(lambda p: pfj.encode(ENCODING, p))(jnp.arange(3)))
 
 
@@ -271,11 +266,10 @@ def test_derivatives_of_x_with_a_traced_start(rng):
     x = rng.normal(size=(2, 3, 8)).astype(np.float32)
     for value, function in ((ROTARY, pfj.rotate), (ENCODING, pfj.add_to)):
 
-        def loss(x, start, value=value, function=function):
-            return (function(value, x, start=start) ** 3).sum()
+        def gradient(x, start, value=value, function=function):
+            return jax.grad(cubed(lambda x: function(value, x, start=start)))(x)
 
-        traced = jax.jit(jax.grad(loss))(x, 7)
-        np.testing.assert_allclose(traced, jax.grad(loss)(x, 7), rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(jax.jit(gradient)(x, 7), gradient(x, 7), rtol=1e-5, atol=1e-5)
 
 
 def rotated_ones(p):
@@ -337,24 +331,16 @@ X = np.ones((2, 3, 8), np.float32)
     """
     pfj.table("sinusoidal", 3) | TypeError | encoding; posenc_fast.Encoding; str
     pfj.rotate(ENCODING, X) | TypeError | rotary; posenc_fast.Rotary; Encoding
-    pfj.add_to(ROTARY, X) | TypeError | encoding; posenc_fast.Encoding; Rotary
-    pfj.encode(ROTARY, i) | TypeError | encoding; posenc_fast.Encoding; Rotary
-    pfj.table(ENCODING, -1, start=i) | ValueError | length; -1
     pfj.table(ENCODING, 3, start=i + 0.5) | TypeError | start; float32; use encode(encoding, start + step
     pfj.add_to(ENCODING, X, start=i + 0.5) | TypeError | start; float32; pass positions=start +
     pfj.rotate(ROTARY, X, start=i + np.arange(2)) | TypeError | start; int32[2]; jax.vmap
     pfj.table(IMAGE, 3, start=i) | ValueError | one axis; 2
     pfj.table(ENCODING, 3, dtype="float64") | ValueError | dtype; float64; jax_enable_x64
-    pfj.encode(ENCODING, i, precision="double") | ValueError | precision; double
     pfj.encode(ENCODING, i > 0) | TypeError | positions; bool
     pfj.encode(IMAGE, jnp.stack([i, i, i])) | ValueError | positions; (3,); (.., 2)
     pfj.add_to(ENCODING, X[..., :6]) | ValueError | x; (2, 3, 6); 8; d_model
     pfj.add_to(ENCODING, X.astype(int)) | TypeError | x; int
-    pfj.add_to(ENCODING, X, start="0") | TypeError | start; '0'
     pfj.add_to(ENCODING, X, start=1, positions=jnp.arange(3)) | ValueError | start=1; positions
-    pfj.add_to(ENCODING, X, positions=jnp.arange(4) + i) | ValueError | positions; (4,); (3,)
-    pfj.add_to(IMAGE, X) | ValueError | one axis; 2
-    pfj.rotate(ROTARY, X[0, 0] + i) | ValueError | x; (8,); head_dim
     pfj.rotate(ROTARY, X, seq_axis=-1) | ValueError | seq_axis=-1; (2, 3, 8)
     pfj.rotate(ROTARY, X, inverse=i) | TypeError | inverse
     pfj.rotate(ROTARY, X, positions=jnp.zeros((3, 3)) + i) | ValueError | (3, 3); (2, 3)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import pytest
 
@@ -47,16 +45,8 @@ def test_calls_from_compiled_functions(dtype, rng):
     same_bits(rotated, rotary.apply(queries, start=start))
 
 
-def test_threads():
-    encoding, out = pf.sinusoidal(16), np.empty((8, 1000, 16))
-    address = pfn.address_of(encoding)
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda i: pfn.table(address, 1000 * i, out[i]), range(8)))
-    same_bits(out.reshape(8000, 16), encoding.table(8000, dtype="f8"))
-
-
-LINE, POINTS = pf.sinusoidal(12), pf.join([pf.sinusoidal(4), pf.sinusoidal(4)])
-ROWS, ROTARY = np.full((3, 12), 7.0), pf.Rotary(12)
+LINE, ROTARY, ROWS = pf.sinusoidal(12), pf.Rotary(12), np.full((3, 12), 7.0)
+READ_ONLY = np.frombuffer(bytes(3 * 12 * 8)).reshape(3, 12)
 
 
 def at(value):
@@ -69,17 +59,16 @@ def at(value):
     pfn.table(at(LINE), 0, np.empty((3, 24))[:, ::2]) | ValueError | each row of x and out must be contiguous
     pfn.table(at(LINE), 0, np.empty((3, 12), np.int64)) | numba.TypingError | x and out must be arrays of float64 or float32
     pfn.table(at(LINE), 0.5, ROWS) | numba.TypingError | start must be an integer
-    pfn.table(at(LINE), 1e300, ROWS) | numba.TypingError | start must be an integer
-    pfn.table(at(LINE), True, ROWS) | numba.TypingError | start must be an integer
     pfn.table(at(LINE), np.uint64(2**63), ROWS) | ValueError | start must be below
     pfn.encode(at(LINE), np.zeros(2), ROWS) | ValueError | as many rows as out
     pfn.encode(at(LINE), np.full(3, 1e200), np.empty((3, 12))) | ValueError | exact arithmetic
     pfn.encode(at(LINE), np.zeros(6)[::2], ROWS) | ValueError | positions must be contiguous
-    pfn.encode(at(POINTS), np.zeros((6, 1)), np.empty((3, 8))) | ValueError | as many rows as out
     pfn.add_to(at(LINE), np.zeros((1, 2, 12)), 0, 1.0, ROWS[np.newaxis]) | ValueError | same shape and dtype
-    pfn.add_to(at(LINE), np.zeros((1, 3, 12), np.float32), 0, 1.0, ROWS[np.newaxis]) | ValueError | same shape and dtype
-    pfn.rotate(at(ROTARY), np.zeros((1, 2, 3, 12)), 0, ROWS[np.newaxis, np.newaxis]) | ValueError | same shape and dtype
     pfn.rotate(at(ROTARY), np.zeros((1, 1, 3, 12), "f4"), 0, ROWS[np.newaxis, np.newaxis]) | ValueError | same shape and dtype
+    pfn.table(at(LINE), 5, READ_ONLY) | numba.TypingError | read-only
+    pfn.encode(at(LINE), np.ones(3), np.zeros(12)) | numba.TypingError | out must be an array of 2 dimensions
+    pfn.add_to(at(LINE), ROWS, 5, 1.0, ROWS) | numba.TypingError | out must be an array of 3 dimensions
+    pfn.rotate(at(ROTARY), ROWS, 5, ROWS) | numba.TypingError | out must be an array of 4 dimensions
     at(8) | TypeError | an Encoding or a Rotary, not int
     at(pf.fourier_features(pf.periodic(["1D"]))) | ValueError | periods
 """)
@@ -88,39 +77,11 @@ def test_invalid_arguments(call, error, words):
     assert (ROWS == 7).all()
 
 
-def calls(rows):
-    """Return a call of each function that writes to rows. Some functions get a view of rows with more axes."""
-    return (
-        lambda: pfn.table(at(LINE), 5, rows),
-        lambda: pfn.encode(at(LINE), np.ones(3), rows),
-        lambda: pfn.add_to(at(LINE), np.zeros((1, *rows.shape)), 5, 1.0, rows[np.newaxis]),
-        lambda: pfn.rotate(at(ROTARY), np.ones((1, 1, *rows.shape)), 5, rows[np.newaxis, np.newaxis]),
-    )
-
-
-READ_ONLY = np.frombuffer(bytes(3 * 12 * 8)).reshape(3, 12)
-AXES = "out must be an array of [234] dimensions for this function"
-
-
-@pytest.mark.parametrize(
-    ("rows", "words"),
-    [(np.zeros(12), AXES), (np.zeros((3, 3, 12)), AXES), (READ_ONLY, "read-only")],
-    ids=["too-few-axes", "too-many-axes", "read-only"],
-)
-def test_arrays_that_cannot_be_written(rows, words):
-    for call in calls(rows):
-        with pytest.raises(numba.TypingError, match=words):
-            call()
-    assert not rows.any()
-
-
 def test_starts_empty_arrays_and_one_column():
     out = np.empty((3, 12))
     for start in (np.uint64(2**63 - 3), -(2**63), np.int32(-5)):
         pfn.table(at(LINE), start, out)
         same_bits(out, LINE.table(3, start=int(start), dtype="f8"))
-    for call in calls(np.empty((0, 12)))[::2]:
-        call()
     pfn.encode(at(LINE), np.empty(0), np.empty((0, 12)))
     pfn.rotate(at(ROTARY), np.empty((1, 2, 0, 12)), 0, np.empty((1, 2, 0, 12)))
     # x may be read-only, because it is only read
@@ -129,5 +90,3 @@ def test_starts_empty_arrays_and_one_column():
     wave, column = pf.Encoding([1.0]), np.empty((1, 3)).T
     pfn.table(at(wave), 0, column)
     same_bits(column, wave.table(3, dtype="f8"))
-    assert at(wave) == at(wave)
-    assert at(ROTARY) == at(ROTARY)

@@ -93,6 +93,7 @@ def test_the_sine_of_midnight_is_zero(periods, unit):
 
 # ---- cycles of the calendar ---------------------------------------------------------------------------------------
 
+
 CYCLES = ["day", "week", "month", "quarter", "year"]
 KINDS = ["pandas", "polars", "pyarrow"]
 calendar = pf.presets.positions.calendar
@@ -299,7 +300,6 @@ LATE = frame(time=np.array(["10000-01-01"], "M8[s]"))
 @wrong_calls("""
     fit(layout="woven") | ValueError | layout; 'woven'; 'interleaved'
     fit(periods=[]) | ValueError | periods; []
-    fit(periods=[86400, 0]) | ValueError | periods; positive; 0
     fit(periods=[86400], d_model=8) | ValueError | periods; d_model=8
     fit(periods=["day"]) | TypeError | X; numbers; day; to_datetime
     fit(periods="day") | ValueError | periods; 'day'; sequence

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import importlib.util
-import io
+import itertools
 import math
 import pickle
 import re
@@ -135,24 +135,17 @@ def test_results_are_those_of_the_tutorial(device, rng, request):
     torch.manual_seed(5)
     assert torch.equal(got, torch.nn.Dropout(0.3)(total))
     assert (got == 0).any()
-    assert not torch.equal(module(x), module(x))
     assert torch.equal(module.eval()(x), total)
     assert pt.SinusoidalEncoding(16).dropout.p == 0.1
 
 
 def test_dropout_is_a_separate_module(rng):
     """`dropout` is a submodule: its hooks run, also in evaluation, and it can be replaced or have a mode of its own."""
-    module = pt.SinusoidalEncoding(16, dropout=0.5, batch_first=True).eval()
-    x, seen = torch.from_numpy(rng.random((2, 3, 16))), []
-    handle = module.dropout.register_forward_hook(lambda _, given, result: seen.append((given[0], result)))
-    total = module(x)
-    assert seen[0][0] is total
-    assert seen[0][1] is total
-    handle.remove()
+    module, x, seen = pt.SinusoidalEncoding(16, dropout=0.5).eval(), random(rng, 2, 3, 16), []
+    module.dropout.register_forward_hook(lambda _, given, result: seen.append(result))
+    assert module(x) is seen[0]
     module.dropout.train()
     assert (module(x) == 0).any()
-    assert "Dropout(p=0.5" in repr(module)
-    assert isinstance(module.dropout, torch.nn.Dropout)
     module.dropout = torch.nn.Hardtanh(-0.25, 0.25)
     assert module(x).abs().max() == 0.25
 
@@ -168,18 +161,12 @@ def test_encodings_given_as_values_and_by_options():
 
 
 def test_text_is_complete():
-    points = pf.fourier_features(np.random.default_rng(0).normal(size=(3, 2)))
     for encoding in (
-        pf.sinusoidal(7, odd="zero", freq_shift=0.3, first=-1e-3),
-        pf.sinusoidal(6, frequencies=pf.linear(3, 0.1, 5)),
         pf.sinusoidal(4, frequencies={"sin": [1 / 3, 2.0], "cos": [0.1, -1e-300]}, functions=("sin", "cos")),
         pf.Encoding([5e-324, -0.0, 1.7e308], phases=[0.1, 1 / 3, -7.0], amplitudes=[1e-5, 2.0, 0.0]),
-        pf.join([pf.sinusoidal(4), points], axes=[[2], [0, 1]]),
+        pf.join([pf.sinusoidal(4), pf.fourier_features([[0.1, 1 / 3]])], axes=[[2], [0, 1]]),
     ):
-        again = text.from_text(text.to_text(encoding))
-        assert again == encoding
-        positions = np.random.default_rng(1).normal(size=(9, encoding.ndim) if encoding.ndim > 1 else 9)
-        np.testing.assert_array_equal(again.encode(positions), encoding.encode(positions))
+        assert text.from_text(text.to_text(encoding)) == encoding
 
 
 def test_gradients_are_scaled_and_of_the_type_of_x(dtype, rng):
@@ -233,14 +220,11 @@ def test_checkpoints_of_tutorials(stored):
 
 WRONG_TABLES = {
     "is not the table of sinusoidal": pf.positional_encoding(100, 8, layout="concatenated"),
-    "differ by": pf.positional_encoding(100, 8, base=10100.0),
     "differ by 0.0": pf.positional_encoding(5000, 8, base=10001.0),
     "identify": pf.positional_encoding(100, 8, start=1),
     "differ by nan": np.full((100, 8), np.nan, np.float32),
     "shape (100, 6)": pf.positional_encoding(100, 6),
-    "shape (4, 25, 8)": np.zeros((4, 25, 8), np.float32),
     "shape (8,)": np.zeros(8, np.float32),
-    "differ by 1": np.zeros((100, 8), np.int64),
 }
 
 
@@ -256,10 +240,7 @@ def test_checkpoints_of_other_encodings(message):
 
 def test_copies(rng):
     model, x = torch.nn.Sequential(pt.SinusoidalEncoding(8, 0.0), pt.RotaryEncoding(pf.Rotary(8))), random(rng, 4, 8)
-    file = io.BytesIO()
-    torch.save(model, file)
-    file.seek(0)
-    for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model)), torch.load(file, weights_only=False)):
+    for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
         assert torch.equal(other(x), model(x))
         assert repr(other) == repr(model)
         assert (other[0].encoding, other[1].rotary) == (model[0].encoding, model[1].rotary)
@@ -329,8 +310,6 @@ def test_meta_device(dtype):
         assert (y.device.type, y.shape, y.dtype, y.requires_grad) == ("meta", x.shape, dtype, True)
         (gradient,) = torch.autograd.grad(y.sum(), x)
         assert gradient.shape == x.shape
-    rows = devices.rows_on(torch.device("meta"), pf.sinusoidal(8), 5, 3, None, torch.float32)
-    assert (rows[0].device.type, rows[0].shape) == ("meta", (3, 8))
 
 
 # ---- compilation and export -----------------------------------------------------------------------------------------
@@ -339,43 +318,28 @@ def test_meta_device(dtype):
 def test_operators_are_registered_as_they_behave(rng):
     check = torch.library.opcheck
     encoding, rotary = text.to_text(pf.sinusoidal(8)), text.to_text(pf.Rotary(8))
-    image = text.to_text(pf.join([pf.sinusoidal(4), pf.sinusoidal(4)]))
-    positions, cos = torch.arange(5), random(rng, 5, 4)
-
-    def leaf(x):
-        return x.clone().requires_grad_()
-
+    positions, cos = torch.arange(5), random(rng, 5, 4).requires_grad_()
     for x in (random(rng, 5, 2, 8).transpose(0, 1), random(rng, 2, 8, 5).transpose(1, 2)):
-        check(operators.add_encoding, (leaf(x), encoding, 0, positions, 2.0))
-        check(operators.rotate, (leaf(x), rotary, 0, positions, -2, False))
-        check(operators.rotate_by, (leaf(x), cos, cos, 1))
-    x = random(rng, 2, 5, 8)
+        leaf = x.clone().requires_grad_()
+        check(operators.add_encoding, (leaf, encoding, 0.5, None, 2.0, "float32", 0.25, 2))
+        check(operators.rotate, (leaf, rotary, 0.5, None, -2, False, "float32", True, 2))
+        check(operators.rotate_by, (leaf, cos, cos, 1, "interleaved_to_half", True))
+        check(operators.encode, (leaf, encoding, torch.float64, "exact", 2))
     check(operators.add_encoding_, (x.clone(), encoding, 0, positions, 2.0))
     check(operators.rotate_, (x.clone(), rotary, 0, positions, -2, False))
-    check(operators.add_encoding, (leaf(x), encoding, 0.5, None, 2.0, "float32", 0.25, 2))
-    check(operators.rotate, (leaf(x), rotary, 0.5, None, -2, False, "float32", True, 2))
-    check(operators.rotate_by, (leaf(x), cos, cos, 1, "interleaved_to_half", True))
-    check(operators.encode, (leaf(x), encoding, torch.float64, "exact", 2))
-    check(operators.encode, (leaf(cos[:, :2]), image, torch.float64))
-    check(operators.encode, (positions, encoding, torch.bfloat16))
     check(operators.table, (encoding, 5, 0.5, 2, torch.float32, "exact", None))
-    for table in (cos, cos[None], torch.stack([cos, cos])):
-        check(operators.pair_columns, (table.repeat_interleave(2, -1), "interleaved", "cos"))
+    check(operators.pair_columns, (cos.detach().repeat_interleave(2, -1), "interleaved", "cos"))
 
 
 def test_plain_evaluation_needs_no_operator(monkeypatch, rng):
     """Without gradients and modes of torch, modules call no registered operator, and compute the same bits."""
     x, positions = random(rng, 2, 5, 8), torch.tensor([3, 1, 4, 1, 5])
     modules = [pt.SinusoidalEncoding(8, 0.0, batch_first=True, x_scale="sqrt", inplace=each) for each in (False, True)]
-    modules += [pt.RotaryEncoding(pf.Rotary(8), inplace=each) for each in (False, True)]
+    modules += [pt.RotaryEncoding(8, inplace=each) for each in (False, True)]
 
     def results():
-        return [
-            module(given, **options)
-            for module in modules
-            for options in ({}, {"start": 1000}, {"positions": positions})
-            for given in (x.clone(), x.transpose(0, 1).clone().transpose(0, 1))
-        ]
+        given = (x.clone(), x.transpose(0, 1).clone().transpose(0, 1)), ({}, {"start": 1000}, {"positions": positions})
+        return [module(each.clone(), **options) for module in modules for each, options in itertools.product(*given)]
 
     with monkeypatch.context() as patch:
         # let the package believe that a mode of torch is active, so that every call uses an operator
@@ -429,17 +393,13 @@ def test_export(tmp_path, rng):
     longer = torch.from_numpy(rng.integers(0, 50, (3, 40)))
     torch.save((longer, model(longer)), tmp_path / "values.pt")
     dynamic = {0: torch.export.Dim("batch", min=2), 1: torch.export.Dim("length", min=2, max=4096)}
-    for strict in (True, False):
-        exported = torch.export.export(model, (tokens,), dynamic_shapes=(dynamic,), strict=strict)
-        torch.export.save(exported, tmp_path / f"{strict}.pt2")
-        loaded = torch.export.load(tmp_path / f"{strict}.pt2").module()
-        for given in (tokens, longer):
-            assert torch.equal(loaded(given), model(given))
+    exported = torch.export.export(model, (tokens,), dynamic_shapes=(dynamic,))
+    torch.export.save(exported, tmp_path / "model.pt2")
+    assert torch.equal(exported.module()(tokens), model(tokens))
     program = """
 import sys, torch, posenc_fast.torch
 tokens, expected = torch.load(sys.argv[1] + "/values.pt")
-for name in ("True", "False"):
-    assert torch.equal(torch.export.load(f"{sys.argv[1]}/{name}.pt2").module()(tokens), expected)
+assert torch.equal(torch.export.load(sys.argv[1] + "/model.pt2").module()(tokens), expected)
 """
     result = python(program, tmp_path, timeout=300)
     assert result.returncode == 0, result.stderr
@@ -462,26 +422,18 @@ def adding(d_model=8, **options):
 @wrong_calls(
     """
     adding()(X.numpy()) | TypeError | x; torch.Tensor; ndarray
-    adding(6)(X) | ValueError | (2, 3, 8); (length, batch, 6)
-    adding()(X[0, 0]) | ValueError | (8,); (length, 8)
     adding()(X[None]) | ValueError | (1, 2, 3, 8); (length, batch, 8)
     adding(6, batch_first=True)(X) | ValueError | (2, 3, 8); (batch, length, 6)
     adding(inplace=True)(GRAD) | ValueError | x; gradients; no_grad
     adding(inplace=True)(X[:1].expand(5, 3, 8)) | ValueError | x; expanded
     adding(inplace=True)(NEGATIVE) | ValueError | x; negated view; resolve_neg
-    pt.RotaryEncoding(pf.Rotary(8), inplace=True)(NEGATIVE, X) | ValueError | q ; negated view; resolve_neg
     adding()(X, start=0.5) | TypeError | start; 0.5; positions
-    adding()(X, start=True) | TypeError | start; True
     adding()(X, positions=[0, 1]) | TypeError | positions; list
     adding()(X, positions=torch.arange(3)) | ValueError | (3,); (2,), with; (3, 2), with
     adding()(X, positions=torch.arange(2), start=1) | ValueError | start=1
     adding()(X, positions=X[:, 0, 0] > 0) | TypeError | positions must be integers or real numbers, not torch.bool
-    adding()(X, positions=X[:, 0, 0] * 1j) | TypeError | positions must be integers or real numbers, not torch.complex64
-    adding()(X, positions=GRAD[:, 0, 0]) | ValueError | positions; gradients; detach
     adding()(X, positions=META[:, 0, 0]) | ValueError | positions; meta; cpu
     adding()(X, start=2**64) | (ValueError, RuntimeError) | 18446744073709551616
-    adding(0) | ValueError | d_model; 0
-    adding(dropout=1.5) | ValueError | dropout; 1.5
     adding(x_scale="root") | ValueError | x_scale; 'root'; 'sqrt'
     adding(x_scale=math.nan) | ValueError | x_scale; nan
     adding(encoding="whispers") | AttributeError | whispers; whisper
@@ -491,26 +443,19 @@ def adding(d_model=8, **options):
     PIXELS(X, start=(1, 2, 3)) | ValueError | (1, 2, 3); 2
     PIXELS(X, start=(1, 0.5)) | TypeError | start; 0.5
     PIXELS(X, positions=torch.zeros(2, 3)) | ValueError | (2, 3); (2, 3, 2)
-    PIXELS(X, positions=torch.zeros(2, 3, 2), start=(0, 1)) | ValueError | start=(0, 1)
     adding(precision="double") | ValueError | precision; double
     adding(encoding=E, base=2.0) | TypeError | base; sinusoidal(8)
-    pt.table(E, 3, dtype=torch.int32) | TypeError | dtype; torch.int32
     pt.table(E, 3, out=META[0]) | ValueError | out; meta; CPU
     pt.table(E, 3, out=GRAD[0]) | ValueError | out; gradients
     pt.table(E, 3, dtype=torch.float32, out=X[0].half()) | ValueError | out; float16; float32
     pt.table(E, 4, out=X[0]) | ValueError | out; (3, 8); (4, 8)
-    pt.table(E, 3, out=X[0, :1].expand(3, 8)) | ValueError | out has strides (0, 1), so several values share memory
-    pt.table(E, 3, out=X.flatten().as_strided((3, 8), (1, 1))) | ValueError | out has strides (1, 1)
     pt.table(E, 3, out=X.flatten().as_strided((3, 8), (4, 1))) | ValueError | out has strides (4, 1)
+    pt.grid([GRAD[0, 0], 3], PIXELS.encoding, out=X) | ValueError | out; axes[0] requires gradients
     pt.encode(E, [1.0]) | TypeError | positions; list
     pt.encode(E, GRAD[0, 0], out=X[0]) | ValueError | positions; gradients; out
     pt.add_to(E, META) | ValueError | x; meta; x.cpu()
     pt.add_to(E, GRAD, out=X) | ValueError | x; gradients; out; no_grad
-    pt.add_to(E, X, out=GRAD) | ValueError | out; gradients
     pt.add_to(E, X[:1].expand(2, 3, 8), out=X[:1].expand(2, 3, 8)) | ValueError | out; strides (0, 8, 1); contiguous
-    pt.add_to(pf.sinusoidal(6), X) | ValueError | x; (2, 3, 8); 6
-    pt.add_to(E, X.numpy()) | TypeError | x; ndarray
-    pt.rotate(pf.Rotary(8), GRAD, out=X) | ValueError | x; gradients; out; no_grad
     """
 )
 def test_errors(call, error, words):

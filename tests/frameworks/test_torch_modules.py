@@ -137,14 +137,10 @@ def test_tables_are_checked(given, rng):
     q, error = random(rng, 1, 2, 5, 16), pytest.raises(ValueError, match="cos must have equal values in")
     cos, sin = (widened(table, given)[None] for table in tables(pf.Rotary(16), 5, torch.float32))
     compiled = torch.compile(pt.apply_rotary_pos_emb, fullgraph=True, backend="aot_eager")
-    expected = pt.apply_rotary_pos_emb(q, q, cos, sin, tables=given)
-    assert torch.equal(compiled(q, q, cos, sin, tables=given)[0], expected[0])
+    assert torch.equal(*(call(q, q, cos, sin, tables=given)[0] for call in (compiled, pt.apply_rotary_pos_emb)))
     for function in (pt.apply_rotary_pos_emb, compiled):
         with error:
             function(q, q, cos, sin, tables="half" if given == "interleaved" else "interleaved")
-    cos.mul_(2)
-    expected = pt.apply_rotary_pos_emb(q, q, cos.clone(), sin, tables=given)
-    assert torch.equal(pt.apply_rotary_pos_emb(q, q, cos, sin, tables=given)[0], expected[0])
     for mode in (contextlib.nullcontext, torch.inference_mode):
         with mode():
             changed = cos.clone()
@@ -155,13 +151,15 @@ def test_tables_are_checked(given, rng):
 
 
 @pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
-@pytest.mark.parametrize("name", ["sinusoidal", "image", "rotary"])
-def test_traces_support_other_sizes_and_can_be_saved(name, rng, tmp_path):
-    module, shape, other = {
-        "sinusoidal": (pt.SinusoidalEncoding(8, dropout=0.5, batch_first=True), (2, 5, 8), (3, 9, 8)),
-        "image": (pt.SinusoidalEncoding(10, dropout=0, encoding=IMAGE), (2, 3, 5, 10), (1, 4, 7, 10)),
-        "rotary": (pt.RotaryEncoding(8), (2, 3, 5, 8), (1, 2, 9, 8)),
-    }[name]
+@pytest.mark.parametrize(
+    ("module", "shape", "other"),
+    [
+        (pt.SinusoidalEncoding(10, dropout=0.5, encoding=IMAGE), (2, 3, 5, 10), (1, 4, 7, 10)),
+        (pt.RotaryEncoding(8), (2, 3, 5, 8), (1, 2, 9, 8)),
+    ],
+    ids=["image", "rotary"],
+)
+def test_traces_support_other_sizes_and_can_be_saved(module, shape, other, rng, tmp_path):
     traced = torch.jit.trace(module.eval(), random(rng, *shape))
     torch.jit.save(traced, tmp_path / "module.pt")
     for each in (traced, torch.jit.load(tmp_path / "module.pt")):
@@ -178,18 +176,16 @@ def test_traces_support_other_sizes_and_can_be_saved(name, rng, tmp_path):
 VIEWS = {
     "swapped": lambda x: x.transpose(1, 2),
     "columns": lambda x: x[..., ::2, 4:12],
-    "columns-first": lambda x: x.transpose(2, 3)[..., :8],
     "every-other": lambda x: x[..., ::2],
-    "no-batch": lambda x: x[:0],
     "no-length": lambda x: x[:, :, :0],
 }
 
 
 @pytest.mark.parametrize("name", ["sum", *LAYOUTS])
 @pytest.mark.parametrize("view", VIEWS)
-def test_x_that_is_not_contiguous(view, name, rng):
+def test_x_that_is_not_contiguous(view, name, dtype, rng):
     """Modules accept any strides. In place, they write only to the values of x."""
-    base = random(rng, 2, 6, 8, 16)
+    base = random(rng, 2, 6, 8, 16, dtype=dtype)
     x, others = VIEWS[view](base), base.clone()
     if name == "sum":
         make = functools.partial(pt.SinusoidalEncoding, x.shape[-1], 0.0, batch_first=True)
@@ -205,17 +201,13 @@ def test_x_that_is_not_contiguous(view, name, rng):
     assert torch.equal(base, others)
 
 
-def test_expanded_x(rng):
-    x = random(rng, 1, 1, 8, 16).expand(2, 6, 8, 16)
-    equal(pt.SinusoidalEncoding(16, 0.0, batch_first=True)(x), pf.sinusoidal(16).add_to(array(x)))
-    equal(pt.RotaryEncoding(16)(x), pf.Rotary(16).apply(array(x)))
-
-
-def test_tensors_without_memory():
+def test_expanded_tensors_and_tensors_without_memory(rng):
     """Modules and functions accept tensors without memory, which autograd creates for gradients that are zero."""
-    zeros = torch._efficientzerotensor((1, 1, 1, 8))
-    assert not pt.RotaryEncoding(8)(zeros).any()
-    assert not pt.rotate(pf.Rotary(8), zeros).any()
+    rotary, zeros = pf.Rotary(8), torch._efficientzerotensor((1, 1, 1, 8))
+    assert not pt.RotaryEncoding(rotary)(zeros).any()
+    assert not pt.rotate(rotary, zeros).any()
+    x = random(rng, 1, 1, 8).expand(2, 6, 8)
+    equal(pt.RotaryEncoding(rotary)(x), rotary.apply(array(x)))
 
 
 def test_lazily_negated_tensors(rng):

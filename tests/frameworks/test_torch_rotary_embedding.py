@@ -39,7 +39,7 @@ IDS = {
 def test_values(case, interleaved, dtype, rng):
     """Results are within about half an ulp of the exact values, for tables of float32 and of the dtype of x."""
     lead, ids = IDS[case]
-    x, ids = random(rng, *lead, 3, 4, 8, dtype=dtype), None if ids is None else torch.tensor(ids)
+    x, ids = random(rng, *lead, 3, 4, 8, dtype=dtype), None if ids is None else torch.tensor(ids, dtype=torch.int32)
     for kind in {torch.float32, dtype}:
         leaves = [x, *tables(pf.Rotary(8), 3 if ids is None else 20, kind)]
         before = [each.clone() for each in leaves]
@@ -53,14 +53,6 @@ def test_values(case, interleaved, dtype, rng):
             # pass separate tables for each sequence
             separate = (x, *(table[ids] for table in leaves[1:]))
             assert torch.equal(pt.rotary_embedding(*separate, interleaved=interleaved), got)
-
-
-def test_is_the_rotation_of_rotary(rng):
-    x, both = random(rng, 2, 5, 3, 16), tables(pf.Rotary(16), 100)
-    positions = torch.tensor([7, 8, 9, 10, 99])
-    expected = pt.RotaryEncoding(16, seq_axis=1)(x, positions=positions)
-    for kind in (torch.int64, torch.int32, torch.int16, torch.uint8):
-        assert torch.equal(pt.rotary_embedding(x, *both, positions.to(kind)), expected)
 
 
 @pytest.mark.parametrize(("case", "interleaved"), [(case, i % 3 > 0) for i, case in enumerate(IDS)])
@@ -101,26 +93,19 @@ def called(x=X, cos=COS, sin=COS, ids=None, **options):
 @wrong_calls(
     """
     called(x=X.numpy()) | TypeError | x; torch.Tensor; ndarray
-    called(cos=None) | TypeError | cos; NoneType
     called(interleaved="half") | TypeError | interleaved; 'half'
-    called(x=X[0, 0]) | ValueError | x; (5, 8); (.., length, heads, head_dim)
     called(x=X[..., :7]) | ValueError | x; (2, 3, 5, 7); even
     called(cos=META, sin=META) | ValueError | cos; meta; cpu
     called(sin=COS[:2]) | ValueError | cos; (3, 4); (2, 4)
-    called(cos=COS[0], sin=COS[0]) | ValueError | (4,); (length, 4)
     called(cos=torch.ones(3, 8), sin=torch.ones(3, 8)) | ValueError | (3, 8); (length, 4); apply_rotary_pos_emb
-    called(cos=COS[:, :2], sin=COS[:, :2]) | ValueError | (3, 2); (length, 4); apply_rotary_pos_emb
     called(cos=torch.ones(9, 4), sin=torch.ones(9, 4)) | ValueError | cos; (9, 4); (2, 3, 5, 8); position_ids
-    called(x=X.transpose(1, 2)) | ValueError | (3, 4); (2, 5, 3, 8); x.transpose(-3, -2)
     called(ids=[0, 1, 3]) | ValueError | position_ids; 3; rows 0 to 2; RotaryEncoding
     called(ids=[0, -1, 1]) | ValueError | position_ids; -1; rows 0 to 2
-    called(ids=[0, 1]) | ValueError | position_ids; (2,); (2, 3, 5, 8)
     called(ids=[[0, 1, 2]] * 3) | ValueError | position_ids; (3, 3); (2, 3, 5, 8)
     called(ids=[0.0, 1.0, 2.0]) | TypeError | position_ids; float32; integers
-    called(ids=[True, False, True]) | TypeError | position_ids; bool
+    pt.rotary_embedding(X, COS, COS, torch.arange(3).to_sparse()) | (TypeError, ValueError) | position_ids
     pt.rotary_embedding(X, COS, COS, [0, 1, 2]) | TypeError | position_ids; list
     called(cos=COS[None], sin=COS[None], ids=[0, 1, 2]) | ValueError | cos; (1, 3, 4); position_ids; (n, 4)
-    pt.rotary_embedding(X, COS, COS, None, True) | TypeError | positional
     """
 )
 def test_errors(call, error, words):

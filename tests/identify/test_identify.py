@@ -36,29 +36,20 @@ def agrees(found, table, atol=None):
         assert error <= atol
 
 
-@pytest.mark.parametrize(
-    ("d", "settings"),
-    [
-        (64, {}),
-        (64, {"layout": "concatenated"}),
-        (64, {"layout": "concatenated", "functions": ("cos", "sin")}),
-        (64, {"functions": ("cos", "sin")}),
-        (512, {"freq_shift": 1.0, "layout": "concatenated"}),
-        (65, {}),
-        (65, {"layout": "concatenated"}),
-        (65, {"freq_shift": 1.0, "odd": "zero", "layout": "concatenated"}),
-        (65, {"odd": "zero", "functions": ("cos", "sin")}),
-        (64, {"base": 500000.0}),
-        (16, {"base": 20.0}),
-        (8, {}),
-        (6, {"freq_shift": 1.0}),
-        (4, {}),
-        (2, {}),
-        (64, {"freq_shift": 0.5, "layout": "concatenated"}),
-        (32, {"first": 0.5}),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("d", "settings"), [
+    (64, {}),
+    (64, {"layout": "concatenated", "functions": ("cos", "sin")}),
+    (512, {"freq_shift": 1.0, "layout": "concatenated"}),
+    (65, {}),
+    (65, {"freq_shift": 1.0, "odd": "zero", "layout": "concatenated"}),
+    (65, {"odd": "zero", "functions": ("cos", "sin")}),
+    (64, {"base": 500000.0}),
+    (16, {"base": 20.0}),
+    (4, {}),
+    (2, {}),
+    (64, {"freq_shift": 0.5, "layout": "concatenated"}),
+    (32, {"first": 0.5}),
+], ids=str)  # fmt: skip
 def test_parameters(d, settings):
     bounds = {"float64": 1e-12, "float32": 1e-7, "float16": 3e-4, "bfloat16": 2e-3}
     tables = [("float64", 20, 0), ("float32", 20, 2), ("float32", 300, -3), ("float16", 300, 1), ("bfloat16", 20, 2)]
@@ -128,7 +119,6 @@ def test_far_and_broken_starts(start):
 
 def test_known_start():
     table = pf.sinusoidal(4).table(50, start=1000)
-    assert pf.identify(table, start=1000).start == 1000
     agrees(pf.identify(table, start=1000), table)
     assert not pf.identify(table, start=1001)
 
@@ -151,8 +141,6 @@ def test_frequencies_of_no_schedule():
     assert (found.base, found.freq_shift, found.first, found.presets) == (None, None, None, ())
     np.testing.assert_allclose(found.encoding.frequencies[::2], own, rtol=1e-9)
     agrees(found, table, 1e-9)
-    harmonics = presets.lingvo_harmonics(8, 40).table(40)
-    agrees(pf.identify(harmonics), harmonics, 1e-5)
     odd = pf.sinusoidal(9, frequencies=[0.74, 0.31, 0.05, 0.006], odd="zero", layout="concatenated")
     table = odd.table(256, dtype=np.float64)
     agrees(pf.identify(table), table, 1e-6)
@@ -208,9 +196,7 @@ def test_axes_of_length_one(shape):
 
 
 TENSORS = {
-    "gradients": lambda torch, table: torch.tensor(table).requires_grad_(),
     "parameter": lambda torch, table: torch.nn.Parameter(torch.tensor(table)[None]),
-    "embedding": lambda torch, table: torch.nn.Embedding.from_pretrained(torch.tensor(table), freeze=False).weight,
     "float16": lambda torch, table: torch.tensor(table).half(),
     "bfloat16": lambda torch, table: torch.nn.Parameter(torch.tensor(table)[:, None].bfloat16()),
 }
@@ -231,18 +217,14 @@ def test_tensors(make, monkeypatch):
 
 # ---- grids ------------------------------------------------------------------------------------------------------
 
+
 GRIDS = {
     "mae": ([14, 14], lambda: presets.mae(64)),
-    "mae-wide": ([4, 30], lambda: presets.mae(48)),
-    "timm": ([12, 8], lambda: presets.timm(64)),
-    "simple_vit": ([7, 7], lambda: presets.simple_vit(64)),
     "praxis_2d": ([range(-5, 5), range(-4, 5)], lambda: presets.praxis_2d(64)),
-    "loftr": ([range(1, 7), range(1, 10)], lambda: presets.loftr(64)),
     "detr": ([range(1, 7), range(1, 10)], lambda: presets.detr(32)),
     "tensor2tensor_nd": ([5, 6], lambda: presets.tensor2tensor_nd(64, 2)),
     "tatp22": ([5, 6, 7], lambda: presets.tatp22(48, 3)),
     "diffusers_3d": ([4, 8, 6], lambda: presets.diffusers_3d(96)),
-    "simple_vit_3d": ([3, 6, 6], lambda: presets.simple_vit_3d(96)),
     "monai": ([6, 6, 6], lambda: presets.monai(96)),
 }
 
@@ -255,7 +237,7 @@ def test_grids(name, axes, build, dtype):
     # pass the table in the shape of the grid, and as a batch of one, after two rows of zeros
     for given, zeros in ((table, 0), (np.pad(rows, ((2, 0), (0, 0)))[None], 2)):
         found = pf.identify(given)
-        assert name.removesuffix("-wide") in found.presets
+        assert name in found.presets
         assert (found.axes, found.zero_rows) == (tuple(axes), tuple(range(zeros)))
         again = pf.grid(found.axes, found.encoding, dtype=np.float64).reshape(-1, rows.shape[-1])
         assert np.abs(again - rows.astype(np.float64)).max() == pytest.approx(found.error, rel=1e-6, abs=1e-14)
@@ -271,10 +253,7 @@ def test_grids(name, axes, build, dtype):
     ids=["unknown", "usual", "interpolated", "larger"],
 )
 def test_grids_of_diffusers(side, options):
-    """Identify grids whose coordinates have steps below 1, as in Stable Diffusion 3 and PixArt.
-
-    Steps of 1/2 and 2/3 are identified, but not steps of 1/3.
-    """
+    """Coordinates have steps below 1, as in Stable Diffusion 3 and PixArt: 1/2, 2/3, or 1/3, which is not identified."""
     encoding = presets.diffusers_2d(32, side, **options)
     found = pf.identify(pf.grid([side, side], encoding).reshape(1, -1, 32))
     if options == {"base_size": 8}:
@@ -291,7 +270,6 @@ def test_scaled_grids_and_given_starts():
     assert np.abs(pf.grid(found.axes, found.encoding, dtype=np.float64).reshape(48, 64) - table).max() < 1e-15
     assert pf.identify(table, start=0).axes == (6, 8)
     assert not pf.identify(table, start=1)
-    assert not pf.identify(table, start=0.5)
     shifted = pf.grid([range(7, 13), range(7, 15)], presets.mae(64)).reshape(48, 64)
     assert not pf.identify(shifted)
     found = pf.identify(shifted, start=7)
@@ -350,19 +328,14 @@ def test_tables_of_no_encoding():
     """
     np.ones(20) | ValueError | table has shape (20,), but must have shape (rows, columns), or; for a grid
     np.ones(()) | ValueError | table has shape ()
-    np.ones((1, 1, 8)) | ValueError | table has shape (1, 1, 8)
     np.arange(1280.0).reshape(2, 2, 2, 20, 8) | ValueError | table has shape (2, 2, 2, 20, 8)
-    np.ones((0, 20, 8)) | ValueError | only 0 of the first 0 rows
     np.ones((20, 0)) | ValueError | table has shape (20, 0)
     np.ones((7, 8)) | ValueError | only 7 of the first 7 rows, but needs at least 8 such rows
-    np.ones((0, 8)) | ValueError | only 0 of the first 0 rows
     np.zeros((50, 8)) | ValueError | only 0 of the first 50 rows
     np.full((20, 8), np.nan) | ValueError | table has values that are not finite
     np.vstack([np.ones((2000, 2)), [1, np.inf]]) | ValueError | not finite
     np.ones((20, 8), int) | TypeError | the dtype of table must be one of float64, ; not dtype
-    np.ones((20, 8), complex) | TypeError | the dtype of table must be one of float64
     optional("torch").ones(20, 8).long() | TypeError | table must be one of float64; not dtype('int64'
-    optional("torch").ones(20, 8).cfloat() | TypeError | table must be one of float64; not dtype('complex64'
     optional("torch").full((20, 8), np.nan).bfloat16() | ValueError | not finite
     np.ones((20, 2)), "1" | TypeError | start must be a real number; not '1'
     np.ones((20, 2)), np.nan | ValueError | start must be a finite number; not nan
@@ -393,10 +366,7 @@ def test_results_are_values():
 
 
 def test_paths(tmp_path, monkeypatch):
-    """`identify` accepts a path.
-
-    It reads the only tensor in the file or folder, or else the only one whose name is typical of position tables.
-    """
+    """`identify` reads the only tensor of a path, or else the only one with a name that is typical of position tables."""
     monkeypatch.chdir(tmp_path)
     np.save("x.npy", WHISPER)
     np.savez("one.npz", x=WHISPER)
@@ -428,9 +398,8 @@ def test_paths_of_torch(tmp_path):
      "several position tables; load one tensor, .* The position tables are: pe, other.pe$"),
     ({"weight": MAE, "bias": np.ones(3)}, "no tensor with the name of a position table; .*: weight, bias$"),
     ({}, "no tensor .*: none$"),
-    ({"pe": np.ones(9)}, r"table has shape \(9,\)"),
     ({f"w{i}": np.ones(3) for i in range(99)}, r": w0, .*, w19, \.\.$"),
-], ids=["several", "no-name", "empty", "one-dimension", "many"])  # fmt: skip
+], ids=["several", "no-name", "empty", "many"])  # fmt: skip
 def test_paths_without_one_table(arrays, words, tmp_path):
     np.savez(tmp_path / "a.npz", **arrays)
     with pytest.raises(ValueError, match=words):

@@ -9,7 +9,6 @@ import pytest
 
 import posenc_fast as pf
 from posenc_fast._models.identify.rotary import _defaults
-from posenc_fast._models.identify.rotations import _bases
 from posenc_fast.presets import positions
 from posenc_fast.presets._registry import FACTS
 from support.errors import raises, wrong_calls
@@ -61,14 +60,6 @@ def test_tables_and_vectors_of_presets(preset, rng):
         assert (found.rotary.head_dim, found.rotary.layout) == (rotary.head_dim, rotary.layout), dtype
 
 
-@pytest.mark.parametrize("preset", PRESETS)
-def test_frequencies_of_presets(preset):
-    name, rotary = PRESETS[preset]
-    for dtype in ("float64", "float32", "bfloat16"):
-        for frequencies in (rotary.frequencies, rotary._angles_of("cos").frequencies):
-            assert name in pf.identify_rotary(frequencies=frequencies.astype(number_type(dtype))).presets, dtype
-
-
 # ---- shapes ---------------------------------------------------------------------------------------------------------
 
 
@@ -80,11 +71,9 @@ SHAPES = {
     "columns of pairs": (COS, SIN, None),
     "halves": (*TWICE, "half"),
     "side by side": (*REPEATED, "interleaved"),
-    "batch": (np.tile(COS, (3, 1, 2)), np.tile(SIN, (3, 1, 2)), "half"),
     "an axis of heads": (*(table[None, :, None] for table in REPEATED), "interleaved"),
     "tokens first": (*(table[:, None, None] for table in TWICE), "half"),
     "complex": (COS + 1j * SIN, None, None),
-    "complex batch": ((COS + 1j * SIN)[None, :, None], None, None),
     "matrices": (np.stack([COS, -SIN, SIN, COS], -1).reshape(1, 16, 1, 32, 2, 2), None, None),
 }
 
@@ -96,12 +85,6 @@ def test_shapes_of_tables(cos, sin, layout):
     assert (found.layout, found.base, found.rotary_dim, found.direction) == (layout, 10000.0, 64, 1)
     if layout:
         assert found.rotary == pf.Rotary(64, layout=layout)
-
-
-def test_positions_need_not_be_consecutive(rng):
-    where = rng.integers(0, 4000, 16)
-    cos, sin = pf.Rotary(128, base=5e5).tables(where)
-    assert "llama4" in pf.identify_rotary(cos=cos, sin=sin, positions=where).presets
 
 
 def test_padding_is_left_out(rng):
@@ -118,15 +101,11 @@ def test_padding_is_left_out(rng):
 LONG = {**YARN, "original_max_position_embeddings": 32768}
 OTHERS = [
     pf.Rotary(64, base=12345.0),
-    pf.Rotary(128, base=3e7),
-    pf.Rotary(64, base=25000.0, layout="interleaved_to_half"),
     pf.Rotary(128, base=1e6, scaling={"rope_type": "linear", "factor": 4.0}),
     pf.Rotary(128, base=5e5, scaling={**LLAMA3, "factor": 32.0}),
-    pf.Rotary(128, base=1e6, scaling=LONG),
     pf.Rotary(128, base=1e6, scaling={**LONG, "truncate": False, "attention_factor": 1.0}),
     pf.Rotary(256, base=1e6, scaling={"rope_type": "proportional", "partial_rotary_factor": 0.5}),
     pf.Rotary(64, frequencies=pf.geometric(32, base=500.0, first=-1.0)),
-    pf.Rotary(96, base=2e6, sections=[8, 20, 20]),
     pf.Rotary(96, base=2e6, sections=[0, 1, 2, 0] * 12),
     pf.Rotary(48, frequencies=[pf.geometric(8, base=100.0), pf.geometric(16, base=1e4)]),
     pf.Rotary(32, frequencies=pf.geometric(16), attention_factor=1.5),
@@ -167,14 +146,6 @@ def test_widths(rng):
     assert pf.identify_rotary(x=x, turned=rotary.apply(x)).rotary == rotary
     cos, sin = rotary.tables(16)
     assert pf.identify_rotary(cos=cos, sin=sin, head_dim=80).rotary.head_dim == 80
-
-
-def test_all_pairs_determine_the_base():
-    """An error in the fastest pair changes the measured base little."""
-    exponents = np.arange(32) / 32
-    frequencies = 777.0**-exponents
-    frequencies[1] *= 1.0001
-    assert 777.0 in _bases(frequencies, 1e-4 * frequencies, exponents)
 
 
 # ---- data that are not identified -----------------------------------------------------------------------------------
@@ -235,12 +206,9 @@ def test_far_ones_are_not_close(rng):
     far = pf.identify_rotary(cos=-pf.Rotary(64).tables(16)[0], sin=rng.uniform(-1, 1, (16, 32)))
     assert (bool(far), far.closest) == (False, None)
     assert far.error > 0.5
-    assert pf.identify_rotary(frequencies=5 + rng.random(32)).closest is None
     x = 100 * rng.normal(size=(16, 64))
-    near = pf.Rotary(64).apply(x) + 1
-    assert not pf.identify_rotary(x=x, turned=near)
-    assert pf.identify_rotary(x=x, turned=near).closest is not None
-    assert pf.identify_rotary(x=x, turned=100 * rng.normal(size=x.shape)).closest is None
+    near = pf.identify_rotary(x=x, turned=pf.Rotary(64).apply(x) + 1)
+    assert (bool(near), near.closest is None) == (False, False)
 
 
 @pytest.mark.parametrize("ml_dtypes", [True, False], ids=["ml_dtypes", "without"])
@@ -264,21 +232,16 @@ TWO_TABLES = np.stack([COS, SIN])
     """
     dict() | ValueError | pass exactly one of frequencies, cos; and x; , not 0 of them
     dict(frequencies=[1.0], cos=COS) | ValueError | not 2 of them
-    dict(frequencies=[1.0], sin=SIN) | ValueError | sin needs cos
     dict(cos=COS, sin=SIN, turned=COS) | ValueError | turned needs x
     dict(x=COS) | ValueError | x needs turned
     dict(x=COS, turned=COS[:, :4]) | ValueError | x has shape (16, 32) and turned has shape (16, 4)
-    dict(x=1.0, turned=1.0) | ValueError | x has shape ()
-    dict(x=COS, turned=COS, head_dim=4) | ValueError | head_dim=4 differs from the width of x
     dict(x=COS[:1], turned=COS[:1]) | ValueError | at least two tokens
     dict(cos=COS) | ValueError | without sin, cos must be complex
     dict(cos=COS, sin=SIN[1:]) | ValueError | not float64 (16, 32) and float64 (15, 32)
     dict(cos=TWO_TABLES, sin=TWO_TABLES[::-1]) | ValueError | several different tables
     dict(cos=COS, sin=SIN, positions=[1, 2]) | ValueError | has shape (2,), but must have shape (16,)
     dict(cos=COS[:1], sin=SIN[:1]) | ValueError | cos has shape (1, 32), ; at least two tokens
-    dict(cos=1.0, sin=0.0) | ValueError | cos has shape (), ; at least two tokens
     dict(cos=COS[:0], sin=SIN[:0]) | ValueError | must not be empty
-    dict(cos=COS, sin=SIN, positions=np.full(16, np.nan)) | ValueError | positions has values that are
     dict(cos=COS, sin=SIN, positions=np.ones(16)) | ValueError | all positions are 1.0; pass at least two
     dict(cos=np.full((2, 2), np.nan), sin=SIN) | ValueError | cos has values that are not finite
     dict(cos=COS.astype(int), sin=SIN) | TypeError | the dtype of cos must be one of float64

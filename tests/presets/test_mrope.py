@@ -12,7 +12,6 @@ import pytest
 
 from posenc_fast.presets import positions
 from posenc_fast.presets._multimodal import FAMILIES, REFUSED, family_of
-from support.optional import optional
 from support.tables import each_line
 
 IMAGE, VIDEO, AUDIO = 151655, 151656, 151646
@@ -55,6 +54,11 @@ LAYOUTS = [
       for key, time in (("second_per_grid", [0.8]), ("second_per_grid", 0.8), ("fps", 2.5), ("fps", [2.5]))),
     # without a time, frames are a second apart
     (CLIP, TIMED, OF_CLIP, [[0, 1, 3, 5, 2], *SIDE]),
+    # two images, without and with text between them
+    ([1, *[IMAGE] * 6, 2], "qwen2_vl", {"image_grid_thw": [[1, 4, 4], [1, 2, 4]]},
+     [[0, 1, 1, 1, 1, 3, 3, 5], [0, 1, 1, 2, 2, 3, 3, 5], [0, 1, 2, 1, 2, 3, 4, 5]]),
+    ([1, *[IMAGE] * 4, 2, *[IMAGE] * 2, 3], "qwen2_vl", {"image_grid_thw": [[1, 4, 4], [1, 2, 4]]},
+     [[0, 1, 1, 1, 1, 3, 4, 4, 6], [0, 1, 1, 2, 2, 3, 4, 4, 6], [0, 1, 2, 1, 2, 3, 4, 5, 6]]),
     # frames of a Keye video count as separate images, also if no other token lies between them
     ([VIDEO] * 6 + [1], "keye", {"video_grid_thw": [[3, 2, 4]]}, [[0, 0, 2, 2, 4, 4, 6]] * 2 + [[0, 1, 2, 3, 4, 5, 6]]),
     *((KEYE, model, OF_KEYE, AT_KEYE) for model in ("keye", "keye_vl1_5", {"model_type": "KeyeVL1_5"})),
@@ -78,17 +82,11 @@ def test_positions_of_layouts(tokens, model, options, expected):
     assert deltas.tolist() == [where.max() + 1 - len(tokens)]
 
 
-def test_parts_are_the_same_sequence():
-    np.testing.assert_array_equal(positions.mrope([3, (1, 2, 3), 3]), photos()[0].T)
-    largest, _ = positions.mrope(CLIP, "qwen2_vl", **OF_CLIP, following="largest")
-    np.testing.assert_array_equal(positions.mrope([1, (3, 1, 1), 1]), largest.T)
-
-
-def test_generated_tokens_go_on_where_the_last_ended():
+def test_parts_and_generated_tokens_go_on_alike():
     where, deltas = photos()
+    np.testing.assert_array_equal(positions.mrope([3, (1, 2, 3), 3]), where.T)
     longer, _ = positions.mrope([*PHOTO, 1, 2], "qwen2_vl", image_grid_thw=[[1, 4, 6]])
-    np.testing.assert_array_equal(longer[:, 12:], np.arange(12, 14) + np.tile(deltas, (3, 1)))
-    np.testing.assert_array_equal(longer[:, :12], where)
+    np.testing.assert_array_equal(longer, np.hstack([where, np.arange(12, 14) + np.tile(deltas, (3, 1))]))
 
 
 @pytest.mark.parametrize("left", [True, False], ids=["left", "right"])
@@ -103,32 +101,18 @@ def test_padding_has_no_position_of_its_own(left):
     assert both_deltas.tolist() == [[deltas[0]], [0]]
 
 
-def test_a_row_of_padding_alone_counts_nothing():
+def test_rows_without_a_token_count_nothing():
     where, deltas = positions.mrope([[1, 2], [3, 4]], "qwen2_vl", attention_mask=[[1, 1], [0, 0]])
     assert where[:, 1].tolist() == [[0, 0]] * 3
     assert deltas.tolist() == [[0], [0]]
     # omni models without grids pad with 1
     where, deltas = positions.mrope([0, 0, 5], "qwen2_5_omni", attention_mask=[0, 0, 1])
     assert (where.tolist(), deltas.tolist()) == ([[1, 1, 0]] * 3, [1])
-
-
-@pytest.mark.parametrize("dtype", [np.int32, np.int64])
-def test_rows_of_a_batch_do_not_depend_on_each_other(dtype):
-    """Each row of a batch gets the positions of a separate call. The batch has rows for both algorithms of `mrope`."""
-    apart = [1, *[IMAGE] * 6, 2, *[IMAGE] * 4, 3, 4]
-    joined = [1, *[IMAGE] * 6, *[IMAGE] * 4, 2, 3, 4]
-    ends = [*[IMAGE] * 6, 1, 2, 3, 4, *[IMAGE] * 4]
-    text = [1] * 14
-    sizes = [[1, 4, 6], [1, 4, 4]]
-    batch = np.array([apart, joined, text, ends, apart], dtype)
-    where, deltas = positions.mrope(batch, "qwen2_vl", image_grid_thw=sizes * 4)
-    for b, row in enumerate(batch):
-        one, delta = positions.mrope(row, "qwen2_vl", image_grid_thw=None if b == 2 else sizes)
-        np.testing.assert_array_equal(where[:, b], one)
-        assert deltas[b] == delta
-    # row 3 begins with an image that ends at (0, 1, 2), so the text after it continues with 3, 4, ..
-    assert where[:, 3, 5].tolist() == [0, 1, 2]
-    assert where[:, 3, 6:11].tolist() == [[3, 4, 5, 6, 7]] * 3
+    for shape in ((0,), (2, 0), (0, 3)):
+        none = np.zeros(shape, int)
+        for mask in (None, none):
+            where, deltas = positions.mrope(none, "qwen2_vl", attention_mask=mask)
+            assert (where.shape, deltas.shape, deltas.any()) == ((3, *shape), (*shape[:-1], 1), False)
 
 
 @pytest.mark.parametrize(("model", "same"), [("qwen2_5_omni", 0), ("qwen3_omni_moe", 1)])
@@ -152,61 +136,28 @@ def test_only_models_that_merge_frames_read_the_key_temporal_merge_size():
         assert family_of(config).frame_merge == merged
 
 
-def test_out_is_the_result():
-    # out may be a slice of a larger buffer, whose other values are unchanged
-    buffer = np.full((3, 20), -1)
-    out = buffer[:, :12]
-    assert photos(out=out)[0] is out
-    np.testing.assert_array_equal(out, photos()[0])
-    assert (buffer[:, 12:] == -1).all()
-
-
-def test_tensors_of_torch_are_read():
-    torch = optional("torch")
-    options = {"image_grid_thw": torch.tensor([[1, 4, 6]]), "attention_mask": torch.ones(12).bool()}
-    where, _ = positions.mrope(torch.from_numpy(PHOTO), "qwen2_vl", **options)
-    np.testing.assert_array_equal(where, photos()[0])
-
-
-@pytest.mark.parametrize("shape", [(0,), (2, 0), (0, 3)], ids=str)
-@pytest.mark.parametrize("masked", [False, True], ids=["", "masked"])
-def test_no_tokens(shape, masked):
-    ids = np.zeros(shape, np.int64)
-    where, deltas = positions.mrope(ids, "qwen2_vl", attention_mask=ids if masked else None)
-    assert where.shape == (3, *shape)
-    assert deltas.shape == (*shape[:-1], 1)
-    assert not deltas.any()
-
-
 BAD_CALLS = r"""
 mrope(PHOTO, "qwen2_lv") | 'qwen2_lv', but must have one of .*; did you mean 'qwen2_vl'
-mrope(PHOTO, {}) | model has the model_type None
 mrope(PHOTO, 3) | model must be a model_type or a config, not int
 mrope(PHOTO, "qwen2_vl") | more images than image_grid_thw has grids; both must be of the same images
 photos(video_grid_thw=[[1, 2, 2]]) | video_grid_thw has more grids than there are videos
-mrope(PHOTO, "qwen2_vl", image_grid_thw=[[1, 4, 6], [1, 2, 2]]) | image_grid_thw has more grids than there are images in tokens; both
-mrope(PHOTO, "qwen2_vl", image_grid_thw=[[1, 4, 8]]) | a run of 6 .* The next grid has 8 tokens, but only 6 tokens are left
 mrope(PHOTO, "qwen2_vl", image_grid_thw=[1, 4, 6]) | image_grid_thw has shape \(3,\)
 mrope(PHOTO, "qwen2_vl", image_grid_thw=[[1, 4, 1]]) | has the grid \[1, 4, 1\], but the smallest grid of this model is \[1, 2, 2\]
 mrope(PHOTO, "qwen2_vl", image_grid_thw=[[1.0, 4, 6]]) | image_grid_thw must contain integers, not float64
 mrope(PHOTO / 2, "qwen2_vl") | tokens must be token ids of dtype int32 or int64, not float64
 mrope(PHOTO[None, None], "qwen2_vl") | tokens has shape \(1, 1, 12\)
-photos(attention_mask=np.ones(11)) | attention_mask must have dtype bool
 photos(attention_mask=np.ones(11, bool)) | attention_mask has shape \(11,\)
 photos(attention_mask=np.full(12, 2)) | integers in attention_mask must be 0 or 1
 photos(following="last") | following must be one of 'side', 'largest', not 'last'
 photos(start=3) | start=3 cannot be combined with model; leave out start
-photos(time_step=2.5) | time_step=2.5 cannot be combined with model; leave out time_step
 mrope([PHOTO]) | each part of tokens \(without model\) must be an integer
 mrope([3], image_grid_thw=[[1, 2, 2]]) | image_grid_thw needs model
 mrope(CLIP, "qwen2_5_vl", video_grid_thw=[[3, 2, 2]]) | does not determine the number of positions per second. Pass the config
 mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]], fps=1, second_per_grid=1) | second_per_grid and fps=1 exclude each other
-mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]], fps=0) | fps must be positive, not 0.0
 mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]], second_per_grid=-1) | second_per_grid must be 0 or larger, not -1.0
 mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]], second_per_grid=[1, 2]) | shape \(2,\), but .* for each of 1 videos
 mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]], second_per_grid=2e9) | the last of 3 frames at position .*, but positions must be below
 mrope([1, 2, *CLIP], "qwen2_5_omni", video_grid_thw=[[3, 2, 2]]) | video_grid_thw needs second_per_grid or fps, .* pass one
-mrope(GLM, "glm4v", video_grid_thw=[[3, 2, 2]]) | more images than image_grid_thw has
 mrope([IMAGE, 1], "qwen2_5_omni", image_grid_thw=[[1, 2, 2]]) | Put the begin token before
 mrope([1, IMAGE, 2, AUDIO, 1], "qwen2_5_omni", image_grid_thw=[[1, 2, 2]]) | tokens 2 to 2 must contain the begin and end tokens of .* 2 in total
 mrope([1, IMAGE, AUDIO, 1], "qwen2_5_omni", image_grid_thw=[[1, 2, 2]]) | an image directly next to audio
@@ -220,10 +171,13 @@ def test_bad_arguments(call, words):
         eval(call, {**globals(), "mrope": positions.mrope})
 
 
-def test_nothing_is_written_before_an_error():
-    out = np.full((3, 12), -1)
-    with pytest.raises(ValueError, match="do not fit a run of"):
+def test_out_is_written_unless_an_error_is_raised():
+    out = np.full((3, 20), -1)[:, :12]
+    with pytest.raises(ValueError, match=r"a run of 6 .* The next grid has 8 tokens, but only 6 tokens are left"):
         positions.mrope(PHOTO, "qwen2_vl", image_grid_thw=[[1, 4, 8]], out=out)
     with pytest.raises(ValueError, match=re.escape("out has shape (3, 12), but must have shape (3, 1, 12)")):
         positions.mrope(PHOTO[None], "qwen2_vl", image_grid_thw=[[1, 4, 6]], out=out)
     assert (out == -1).all()
+    assert photos(out=out)[0] is out
+    np.testing.assert_array_equal(out, photos()[0])
+    assert (out.base[:, 12:] == -1).all()

@@ -167,11 +167,11 @@ def compare(model, ids, mask, images, videos, seconds, sounds, scenes, masked):
     expected, expected_deltas = counting.get_rope_index(torch.from_numpy(ids), **tensors, **options)
     out = np.empty(expected.shape, expected.numpy().dtype)
     got, deltas = positions.mrope(
-        ids,
+        torch.from_numpy(ids),
         config_of(model),
-        **{name: value or None for name, value in grids.items()},
+        **tensors,
         second_per_grid=seconds if len(seconds) else None,
-        attention_mask=mask if "attention_mask" in options else None,
+        attention_mask=options.get("attention_mask"),
         out=out,
     )
     assert got is out
@@ -184,14 +184,9 @@ def compare(model, ids, mask, images, videos, seconds, sounds, scenes, masked):
 @pytest.mark.parametrize("model", MODELS)
 def test_random_layouts(model, count):
     rng = np.random.default_rng([SEED, *model.encode()])
-    for i in range(count):
-        *arguments, scenes = layout(rng, model)
-        masked = bool(rng.integers(4)) or not arguments[1].all()
-        try:
-            compare(model, *arguments, scenes, masked)
-        except BaseException:
-            print(f"layout {i} of {model}")
-            raise
+    for _ in range(count):
+        ids, mask, *others = layout(rng, model)
+        compare(model, ids, mask, *others, masked=bool(rng.integers(4)) or not mask.all())
 
 
 def test_every_model_that_counts_so_is_known():

@@ -12,7 +12,7 @@ import pytest
 
 import posenc_fast as pf
 from posenc_fast import presets
-from posenc_fast.presets import _other_names, _registry
+from posenc_fast.presets import _other_names
 from posenc_fast.presets._families import FAMILIES
 from posenc_fast.presets._registry import FACTS
 from support.checkout import checkout
@@ -25,25 +25,18 @@ ENCODINGS = tuple(name for name in presets.names() if not FACTS[name].rotary)
 WIDTHS = (*range(1, 9), 15, 16, 17, 20, 24, 36, 48)
 # keys: presets. Values: calls with options, as (arguments, options).
 OPTIONS = {
-    "annotated_transformer": [call(8, base=500.0)],
     "aurora": [call(8, lower=1 / 60, upper=504.0)],
     "clay": [call(32, gsd=10.0)],
-    "ddpm": [call(9, max_positions=100.0)],
     "depthcharge": [call(9, min_wavelength=0.1, max_wavelength=50.0)],
     "diffusers_3d": [call(32, spatial_interpolation_scale=2.0, temporal_interpolation_scale=1.5)],
-    "diffusers_timesteps": [
-        call(9, flip_sin_to_cos=True, downscale_freq_shift=0),
-        call(16, downscale_freq_shift=0.5, scale=1000.0, max_period=100.0),
-    ],
+    "diffusers_timesteps": [call(9, flip_sin_to_cos=True), call(16, downscale_freq_shift=0.5, scale=1000.0)],
     "edm": [call(8, endpoint=True)],
     "espnet_scaled": [call(6, alpha=-0.3)],
     "fairseq2_3d": [call(d, uniform_power=True) for d in (14, 16, 24)],
     "flaxformer_rotary": [call(8, functions=("cos", "cos"), min_timescale=2.0)],
     "flux_timesteps": [call(8, time_factor=1.0)],
     "funnel": [call(6, part=part) for part in ("pi", "psi", "omega")],
-    "guided_diffusion": [call(17, max_period=100.0)],
     "loftr": [call(16, temp_bug_fix=False)],
-    "maxjcohen_unpaired": [call(7, base=10000.0)],
     "mlx": [call(8, cos_first=True, scale=1.0), call(8, full_turns=True, min_freq=0.01, max_freq=2.0)],
     "monai": [call(12, spatial_dims=2)],
     "pi0": [call(8, min_period=0.1, max_period=2.0)],
@@ -53,15 +46,9 @@ OPTIONS = {
     "speechbrain_rotary": [call(8, functions=("cos", "cos"))],
     "tatp22": [call(7, ndim=2), call(20, ndim=3)],
     "tensor2tensor": [call(9, min_timescale=2.0, max_timescale=50.0)],
-    "timm": [
-        call(8, reverse_coord=True),
-        call(8, interleave_sin_cos=True),
-        call(8, reverse_coord=True, interleave_sin_cos=True),
-    ],
-    "transformer_xl": [call(8, base=500.0)],
+    "timm": [call(8, reverse_coord=True), call(8, interleave_sin_cos=True)],
     "wavegrad": [call(8, scale=1.0)],
     "wavegrad_swapped": [call(8, scale=1.0)],
-    "whisper": [call(8, max_timescale=100.0)],
     "x_transformers": [call(8, scale=2.0)],
 }
 CALLS = [(name, *each) for name, calls in OPTIONS.items() for each in calls]
@@ -164,18 +151,12 @@ def test_facts_are_those_of_the_function(family):
         assert facts.build is build is getattr(presets, name)
         # users see presets.__all__, and type checkers read the __all__ of each module
         assert name in {*presets.__all__} & {*sys.modules[build.__module__].__all__}, name
-        assert all((facts.source, facts.frequency, facts.layout, facts.positions, facts.odd)), name
-        assert facts.differs or facts.axes != "1", name
-        parameters = list(inspect.signature(build).parameters.values())
-        assert not facts.by_width or all(p.default is not p.empty for p in parameters[1:]), name
         document = inspect.getdoc(build)
         for section in ("Parameters", "Returns", "Raises", "Notes", "References"):
             assert f"\n{section}\n{'-' * len(section)}\n" in document, name
-        words = " ".join(document.split())
-        assert (f"differs from {facts.original}: " in words) == bool(facts.differs), name
-        assert ("the same function in: " in words) == bool(facts.also), name
-        for parameter in parameters:
-            assert re.search(rf"^(\w+, )*{parameter.name}(, \w+)* : ", document, re.MULTILINE), name
+        assert (f"differs from {facts.original}: " in " ".join(document.split())) == bool(facts.differs), name
+        for parameter in inspect.signature(build).parameters:
+            assert re.search(rf"^(\w+, )*{parameter}(, \w+)* : ", document, re.MULTILINE), name
 
 
 @pytest.mark.parametrize("name", sorted(name for name in presets.names() if FACTS[name].by_width))
@@ -222,11 +203,9 @@ def test_other_names_lead_to_presets():
 
 
 def test_search():
-    for words in ("stable diffusion", "stable-diffusion"):
-        assert "diffusers_timesteps" in presets.search(words)
     for words in ("qwen2-vl", "multimodal", "mrope"):
         assert "qwen2_vl" in presets.search(words)
-    assert presets.search("stable", "DIFFUSION") == presets.search("Stable  Diffusion")
+    assert "diffusers_timesteps" in presets.search("stable", "DIFFUSION") == presets.search("Stable-  Diffusion")
     assert presets.search("pytorch tutorial")[0] == "annotated_transformer"
     assert {name for name in presets.names() if FACTS[name].rotary} < set(presets.search("rotary"))
     assert presets.search("whisper", "flux2") == presets.search("§") == ()
@@ -234,9 +213,8 @@ def test_search():
     # search also finds words in the titles of families, and ignores case, points and hyphens
     assert {"ddpm", "edm", "flux", "wan", "diffusers_timesteps"} < set(presets.search("diffusion"))
     assert presets.search("Llama-3.1") == presets.search("llama 3.1") == presets.search("llama3.1") == ("llama3",)
-    for words in ((), ("",), (" ", "")):
-        with pytest.raises(ValueError, match="words is empty"):
-            presets.search(*words)
+    with pytest.raises(ValueError, match="words is empty"):
+        presets.search(" ", "")
     with pytest.raises(TypeError, match="words must be strings, not 3"):
         presets.search("whisper", 3)
 
@@ -248,16 +226,9 @@ def test_names_are_sorted_and_complete():
 
 UNKNOWN = r"""
 wisper | no preset 'wisper'; perhaps whisper
-aimv2 | no preset 'aimv2'; perhaps mae
-streaming | no preset 'streaming'; perhaps streampetr_time, sam, hidream$
-BERT4Keras | perhaps annotated_transformer
 qqqqqq | no preset 'qqqqqq'; posenc_fast.presets.names\(\) lists all presets
 diffusers | perhaps diffusers_3d(, \w+){7}, or another result of search\('diffusers'\)
 stable_diffusion | ; use diffusers_timesteps\(320, flip_sin_to_cos=True, downscale_freq_shift=0\)$
-Stable-Diffusion XL | ; use diffusers_timesteps\(
-pytorch_tutorial | ; use annotated_transformer$
-vit | ; ViT's positions are learned, .* mae and simple_vit
-bert | ; the positions of that model are learned, and have no formula$
 GPT-2 | ; the positions of that model are learned
 rope | ; posenc_fast\.Rotary is RoPE
 phi-3 | ; posenc_fast\.Rotary\.from_config reads the config\.json of that model$
@@ -273,12 +244,8 @@ def test_unknown_names(name, words):
 
 
 def test_names_that_are_refused():
-    with pytest.raises(ValueError, match="'flux' is a Rotary, not an Encoding"):
-        _registry.encoding_preset("flux")
     with pytest.raises(TypeError, match="name must be a string, not 7"):
         presets.get(7)
-    with pytest.raises(AttributeError, match="no preset ''; posenc_fast"):
-        presets.get("")
     with pytest.raises(AttributeError, match="no attribute '_nothing'"):
         presets._nothing  # noqa: B018
 
@@ -286,37 +253,26 @@ def test_names_that_are_refused():
 BAD_CALLS = r"""
 whisper(7) | ValueError | channels=7 is odd, but .* has only even widths; give 8 or 6
 whisper(1) | ValueError | channels=1 is odd, but .* has only even widths; give 2$
-whisper(0) | ValueError | channels must be at least 1, not 0
 whisper(8, max_timescale=-1.0) | ValueError | max_timescale must be a finite positive number, not -1.0
 whisper(8, frequencies="double") | ValueError | must be one of 'exact', 'float32', not 'double'
 mae(6) | ValueError | embed_dim=6 must be a multiple of 4, so that each of 2 axes .*; give 8
-monai(9) | ValueError | embed_dim=9 must be a multiple of 6, so that each of 3 axes .*; give 12
 monai(8, spatial_dims=4) | ValueError | spatial_dims must be 2 or 3, not 4
 funnel(8, part="chi") | ValueError | part must be one of 'phi', .*, not 'chi'
-tensor2tensor(8, min_timescale=0) | ValueError | min_timescale must be a finite positive number
 tensor2tensor_nd(5, 3) | ValueError | channels=5 has less than one pair of columns for each of 3 axes; give at least 6
 tatp22(7, 3) | ValueError | channels=7 leaves no column for the last of 3 axes; give 12
 fairseq2_2d(2) | ValueError | encoding_dim=2 leaves no column for the last of 2 axes; .* such as 4
-fairseq2_3d(8, uniform_power=True) | ValueError | encoding_dim=8 leaves no column for the last of 3 axes; .* such as 12
 diffusers_timesteps(16, downscale_freq_shift=8) | ValueError | downscale_freq_shift=8 makes the denominator of the exponents zero for 8 freq
 hyena(8, 40) | ValueError | emb_dim=8 must be odd .*; give 7 or 9
 sam([1.0, 2.0]) | ValueError | gaussian_matrix has shape \(2,\), but must have shape \(axes, k\)
 tancik([np.nan]) | ValueError | weights must be finite
 nemos([[0, 1], [-1, 0]]) | ValueError | masked_frequencies must be a non-empty array of whole numbers
-nemos([[0.5]]) | ValueError | masked_frequencies must be a non-empty array of whole numbers
-nemos([[]]) | ValueError | masked_frequencies must be a non-empty array
 nemos([[1], [2]], period=[1.0]) | ValueError | period has 1 numbers, .* each of 2 axes
-plr([1.0, 2.0]) | ValueError | weight has shape \(2,\), but must have shape \(features, k\)
 pbld([[1.0, 2.0]], [[1.0], [2.0]]) | ValueError | bias_1 has shape \(2, 1\), but must .* of weight_1, \(1, 2\)
-rbf_sampler([[1.0, 2.0]], [1.0]) | ValueError | random_offset has shape \(1,\), but must have shape \(2,\)
 fone(43) | ValueError | embedding_dim=43 leaves no columns .* 22 periods; give at least 44
 fone(44, period_base_list=7) | TypeError | period_base_list must be a sequence of numbers, not 7
 tancik(0.5) | ValueError | weights has shape \(\), but must have shape \(k,\) or \(k, axes\)
-alphafold3([1.0], [0.0, 0.5]) | ValueError | biases has shape \(2,\), but must have shape \(1,\)
-fone(44, period_base_list=(2, -5)) | ValueError | period_base_list must be a finite positive
 mip_nerf(3, 3) | ValueError | max_deg must be at least 4, not 3
 nerfstudio(3, 5, 1e300, 1) | ValueError | min_freq_exp=1e\+300 must lie between -1000 and 1000
-nerfstudio(3, 5, 0, np.inf) | ValueError | max_freq_exp must be a finite number, not inf
 """
 
 
@@ -337,27 +293,20 @@ def required(name):
     return {p.name: some.get(p.name, 48) for p in parameters if p.default is p.empty}
 
 
-def test_errors_name_the_argument():
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_errors_name_the_argument(name):
     """Text, NaN and None (unless allowed) in place of a number raise an error that names the parameter."""
-    unnamed = []
-    for name in ENCODINGS:
-        build = presets.get(name)
-        for p in inspect.signature(build).parameters.values():
-            if not isinstance(p.default, float) and p.annotation not in ("int", "float", "float | None"):
-                continue
-            arguments = required(name)
-            if (name, p.name) == ("timm_fourier", "temperature"):
-                arguments["in_pixels"] = False
-            for bad, kind in (("7", "TypeError"), (None, "TypeError"), (np.nan, "(TypeError|ValueError)")):
-                if bad is None and "None" in p.annotation:
-                    continue
-                try:
-                    raised = build(**arguments | {p.name: bad})
-                except (TypeError, ValueError) as error:
-                    raised = f"{type(error).__name__}: {error}"
-                if not re.match(f"{kind}: {p.name} must be a", str(raised)):
-                    unnamed.append((name, p.name, bad, raised))
-    assert not unnamed
+    build = presets.get(name)
+    for p in inspect.signature(build).parameters.values():
+        if not isinstance(p.default, float) and p.annotation not in ("int", "float", "float | None"):
+            continue
+        arguments = required(name)
+        if (name, p.name) == ("timm_fourier", "temperature"):
+            arguments["in_pixels"] = False
+        for bad, kind in (("7", TypeError), (None, TypeError), (np.nan, (TypeError, ValueError))):
+            if bad is not None or "None" not in p.annotation:
+                with pytest.raises(kind, match=f"^{p.name} must be a"):
+                    build(**arguments | {p.name: bad})
 
 
 # ---- the documentation ------------------------------------------------------------------------------------------
@@ -419,10 +368,7 @@ def test_star_import_and_help_have_every_preset():
 
 
 def test_threads_get_whole_modules():
-    """While another thread imports the module of a preset, a thread that gets the preset waits.
-
-    The preset may use names that are defined later in the module.
-    """
+    """While another thread imports the module of a preset, a thread that gets the preset waits."""
     code = """if True:
         import threading, time
         from posenc_fast import presets

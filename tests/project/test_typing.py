@@ -107,9 +107,6 @@ def asserted(value, expected):
 def test_right_programs_run(prefix, monkeypatch):
     monkeypatch.setattr(typing, "assert_type", asserted)
     runpy.run_path(str(HERE / f"{prefix}right.py"))
-    # the run looks at types
-    with pytest.raises(AssertionError):
-        asserted(np.zeros(3), np.ndarray[typing.Any, np.dtype[np.float32]])
 
 
 def test_annotations_can_be_read_when_a_program_runs():

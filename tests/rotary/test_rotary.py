@@ -33,11 +33,6 @@ def rotated(x, angles, layout, rotary_dim):
     return np.concatenate([pairs, x[..., rotary_dim:]], -1)
 
 
-def tolerance(x, dtype):
-    """Return the tolerated difference from NumPy: 1.5 eps times the largest input, plus NumPy's own error."""
-    return np.abs(x).max() * 1.5 * float(np.finfo(dtype).eps) + 1e-12
-
-
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda t: t.__name__)
 @pytest.mark.parametrize(
@@ -52,7 +47,9 @@ def test_formula(layout, head_dim, rotary_dim, dtype, rng):
     got = rotary.apply(x, start=5)
     assert (got.dtype, got.shape) == (x.dtype, x.shape)
     np.testing.assert_array_equal(x, before)
-    np.testing.assert_allclose(got, rotated(x, angles, layout, rotary_dim), rtol=0, atol=tolerance(x, dtype))
+    # 1.5 eps times the largest input, plus NumPy's own error
+    atol = np.abs(x).max() * 1.5 * float(np.finfo(dtype).eps) + 1e-12
+    np.testing.assert_allclose(got, rotated(x, angles, layout, rotary_dim), rtol=0, atol=atol)
     np.testing.assert_array_equal(got[..., rotary_dim:], x[..., rotary_dim:])
     assert rotary.apply(x, start=5, out=x) is x
     np.testing.assert_array_equal(x, got)
@@ -97,16 +94,15 @@ def test_tables_equal_the_encoding(dtype):
 
 
 @pytest.mark.usefixtures("backend")
-@pytest.mark.parametrize("gap", [0, 3], ids=["halves", "apart"])
-def test_tables_into_parts_of_one_array(gap):
-    rotary, room = pf.Rotary(8), np.zeros((5, 8 + gap), np.float32)
-    out = room[:, :4], room[:, 4 + gap :]
+def test_tables_into_parts_of_one_array():
+    rotary, room = pf.Rotary(8), np.zeros((5, 11), np.float32)
+    out = room[:, :4], room[:, 7:]
     cos, sin = rotary.tables(5, out=out)
     assert cos is out[0]
     assert sin is out[1]
     np.testing.assert_array_equal((cos, sin), rotary.tables(5))
     np.testing.assert_array_equal((cos, sin), rotary.tables(np.arange(5)))
-    assert not room[:, 4 : 4 + gap].any()
+    assert not room[:, 4:7].any()
 
 
 @pytest.mark.usefixtures("backend")
@@ -337,19 +333,6 @@ def test_xpos_is_infinite_far_away(dtype):
     assert not np.isnan(values).any()
 
 
-@pytest.mark.usefixtures("backend")
-def test_xpos(rng):
-    """xPos (Sun et al.) multiplies queries by zeta ** ((p - center) / scale_base), and keys by the reciprocal."""
-    scaling = {"rope_type": "xpos", "scale_base": 64.0, "center": 3.0}
-    query, key = pf.Rotary(8, scaling=scaling), pf.Rotary(8, scaling={**scaling, "keys": True})
-    zeta = (np.arange(4) / 4 + 0.4) / 1.4
-    x = rng.normal(size=(5, 8))
-    factors = np.tile(zeta ** ((np.arange(5)[:, None] - 3) / 64), 2)
-    expected = rotated(x, np.outer(np.arange(5), query.frequencies), "half", 8)
-    np.testing.assert_allclose(query.apply(x), expected * factors, rtol=0, atol=1e-14)
-    np.testing.assert_allclose(key.apply(x), expected / factors, rtol=0, atol=1e-14)
-
-
 # ---- tables of the caller ---------------------------------------------------------------------------------------
 
 
@@ -370,45 +353,35 @@ def test_apply_tables(table_dtype, rng):
 
 
 @pytest.mark.parametrize("rotary_dim", [None, 4])
-def test_permutation_keeps_scores(rotary_dim, rng):
-    weights = rng.normal(size=(2, 3 * 8, 10))
-    tokens = rng.normal(size=(5, 10))
-
-    def scores(layout, weights):
-        q, k = ((tokens @ w.T).reshape(5, 3, 8) for w in weights)
-        rotary = pf.Rotary(8, rotary_dim=rotary_dim, layout=layout)
-        q, k = (rotary.apply(np.ascontiguousarray(part), seq_axis=0) for part in (q, k))
-        return np.einsum("phd,qhd->hpq", q, k)
-
-    to_half = {"source": "interleaved", "target": "half", "rotary_dim": rotary_dim}
-    moved = [pf.permute_rotary(w, 8, **to_half) for w in weights]
-    np.testing.assert_allclose(scores("half", moved), scores("interleaved", weights), rtol=0, atol=1e-12)
-    back = [pf.permute_rotary(w, 8, source="half", target="interleaved", rotary_dim=rotary_dim) for w in moved]
-    np.testing.assert_array_equal(back, weights)
-    np.testing.assert_array_equal(pf.permute_rotary(weights[0].T, 8, **to_half, axis=-1).T, moved[0])
+def test_permutation(rotary_dim, rng):
+    """Values that are permuted to the other layout and rotated equal values that are rotated and then permuted."""
+    x, to_half = rng.normal(size=(5, 24)), {"source": "interleaved", "target": "half", "rotary_dim": rotary_dim}
+    moved = pf.permute_rotary(x, 8, **to_half, axis=-1)
+    interleaved, half = (
+        pf.Rotary(8, rotary_dim=rotary_dim, layout=layout).apply(values.reshape(5, 3, 8), seq_axis=0).reshape(5, 24)
+        for layout, values in (("interleaved", x), ("half", moved))
+    )
+    np.testing.assert_allclose(pf.permute_rotary(interleaved, 8, **to_half, axis=-1), half, rtol=0, atol=1e-15)
+    np.testing.assert_array_equal(pf.permute_rotary(x.T, 8, **to_half).T, moved)
+    to_interleaved = {"source": "half", "target": "interleaved", "rotary_dim": rotary_dim}
+    np.testing.assert_array_equal(pf.permute_rotary(moved, 8, **to_interleaved, axis=-1), x)
 
 
 # ---- the value --------------------------------------------------------------------------------------------------
 
 
 VALUES = [
-    pf.Rotary(8),
     pf.Rotary(8, base=5e5, rotary_dim=4, layout="interleaved"),
-    pf.Rotary(8, scaling={"rope_type": "linear", "factor": 2.0}),
     pf.Rotary(8, scaling={"type": "longrope", "short_factor": [1.0] * 4, "long_factor": [2.0] * 4, "original_max_position_embeddings": 64}),
     pf.Rotary(8, sections=[1, 3]),
     pf.Rotary(8, sections=[0, 1, 0, 1]),
     pf.Rotary(8, frequencies=pf.geometric(4, base=3.0, freq_shift=0.25)),
-    pf.Rotary(8, frequencies=pf.linear(2, -1, 1 / 3), rotary_dim=4),
-    pf.Rotary(8, frequencies=[0.1, -0.2, 0.0, 1 / 3]),
     pf.Rotary(8, frequencies=np.array([0.1, -0.2, 0.0, 1 / 3], np.float32)),
     pf.Rotary(8, frequencies=[0.1, -0.2, 0.0, 1 / 3], attention_factor=1.5),
-    pf.Rotary(8, frequencies=[0.1, -0.2, 0.0, 1 / 3], sections=[2, 2]),
     pf.Rotary(8, frequencies=[0.1, -0.2, 0.0, 1 / 3], sections=[1, 0, 0, 1]),
     pf.Rotary(8, frequencies=[[0.1, 0.5], [-0.2, 0.5], [0.0, 0.0], [1.0, 1.0]]),
     pf.Rotary(8, frequencies=[pf.geometric(1), pf.geometric(3, base=7.0)]),
     pf.Rotary(8, frequencies=[pf.geometric(1), pf.geometric(3, base=7.0)], sections=[1, 0, 1, 1]),
-    pf.Rotary(8, frequencies=[pf.geometric(4), pf.linear(4, 0, 1)]),
 ]  # fmt: skip
 
 
@@ -429,8 +402,8 @@ def test_value(rotary):
 
 # ---- bad input --------------------------------------------------------------------------------------------------
 
+
 ROTARY, X, COS, ONES = pf.Rotary(8), np.ones((2, 3, 8), np.float32), np.ones((3, 4)), np.ones(4)
-LINEAR = {"rope_type": "linear", "factor": 2.0}
 LONGROPE = {"rope_type": "longrope", "long_factor": [1.0, 1.0], "original_max_position_embeddings": 9}
 
 
@@ -438,54 +411,40 @@ LONGROPE = {"rope_type": "longrope", "long_factor": [1.0, 1.0], "original_max_po
     pf.Rotary(8, rotary_dim=3) | ValueError | rotary_dim=3; odd
     pf.Rotary(8, rotary_dim=10) | ValueError | rotary_dim=10; head_dim=8
     pf.Rotary(0) | ValueError | head_dim
-    pf.Rotary(8.5) | TypeError | head_dim; 8.5
     pf.Rotary(8, base=-1.0) | ValueError | base; -1.0
     pf.Rotary(8, scaling={"rope_type": "su"}) | ValueError | 'su'; longrope; yarn
     pf.Rotary(8, scaling="yarn") | TypeError | scaling; 'yarn'
     pf.Rotary(8, scaling={"rope_type": "linear"}) | ValueError | 'factor'; 'linear'
     pf.Rotary(8, scaling={"rope_type": "linear", "factor": 0}) | ValueError | 'factor'; positive
-    pf.Rotary(8, scaling={"rope_type": "linear", "factor": "2"}) | TypeError | 'factor'; '2'
     pf.Rotary(8, scaling={**LONGROPE, "short_factor": [1.0]}) | ValueError | 'short_factor'; 4 pairs; (1,)
     pf.Rotary(4, scaling={**LONGROPE, "short_factor": [1.0, -1.0]}) | ValueError | 'short_factor'; only positive numbers, not -1.0
-    pf.Rotary(8, sections=[1, 2]) | ValueError | sections=(1, 2); 4 pairs
     pf.Rotary(8, sections=[0, 2, 0, 2]) | ValueError | sections=(0, 2, 0, 2)
     pf.Rotary(8, sections=4) | TypeError | sections; 4
     pf.Rotary(8, scaling={"rope_type": "axial"}) | ValueError | axial; sections
     pf.Rotary(8, scaling={"rope_type": "xpos"}, sections=[2, 2]) | ValueError | xpos; sections
     pf.Rotary(8, frequencies=[1.0, 2.0]) | ValueError | frequencies has 2 values; rotary_dim=8 has 4 pairs
-    pf.Rotary(8, frequencies=np.ones((4, 2)), sections=[2, 2]) | ValueError | 4 and 4; 2 and 2
-    pf.Rotary(8, frequencies=[pf.geometric(1), pf.geometric(2)]) | ValueError | has 1 and 2 values; 4 pairs
     pf.Rotary(8, frequencies=[pf.geometric(2), pf.geometric(2)], sections=[1, 3]) | ValueError | 2 and 2; 1 and 3 on
     pf.Rotary(8, frequencies=np.ones((2, 2, 2))) | ValueError | (2, 2, 2); (4, axes)
     pf.Rotary(8, frequencies=[1.0, np.inf, 1.0, 1.0]) | ValueError | frequencies must be finite
     pf.Rotary(8, frequencies="slow") | TypeError | frequencies must be real numbers
     pf.Rotary(8, frequencies=ONES, base=5.0) | ValueError | pass frequencies, or base=5.0
-    pf.Rotary(8, frequencies=ONES, scaling=LINEAR) | ValueError | pass frequencies; 'linear'
     pf.Rotary(8, sections=[1.5, 2.5]) | TypeError | each number in sections must be an integer, not 1.5
     pf.Rotary(8, attention_factor=2.0) | ValueError | attention_factor=2.0 needs frequencies
     pf.Rotary(8, frequencies=ONES, attention_factor=-1) | ValueError | attention_factor; -1
     ROTARY.apply([[1.0]]) | TypeError | x; list
     ROTARY.apply(X[..., :6]) | ValueError | (2, 3, 6); head_dim
     ROTARY.apply(X.astype(int)) | TypeError | x; int64
-    ROTARY.apply(X[0, 0]) | ValueError | (8,)
     ROTARY.apply(X, seq_axis=-1) | ValueError | seq_axis=-1
-    ROTARY.apply(X, seq_axis=-4) | ValueError | seq_axis
     ROTARY.apply(X, positions=[1, 2]) | ValueError | positions; (2,); (3,)
-    ROTARY.apply(X, positions=np.zeros((3, 3))) | ValueError | positions; (3, 3); (2, 3)
     ROTARY.apply(X, positions=["a", "b", "c"]) | TypeError | positions
     ROTARY.apply(X, positions=[1, 2, 3], start=4) | ValueError | start=4
-    ROTARY.apply(X, start=np.nan) | ValueError | start; nan
     ROTARY.apply(X, start=2**64) | ValueError | 18446744073709551616
     ROTARY.apply(X, workers=0) | ValueError | workers must not be 0
-    ROTARY.apply(X, workers="2") | TypeError | workers; '2'
     ROTARY.apply(X, start="5") | TypeError | start; '5'
-    ROTARY.apply(X, seq_axis=1.0) | TypeError | seq_axis; 1.0
     ROTARY.apply(X, precision="double") | ValueError | precision; 'double'
     ROTARY.apply(X, out=np.zeros((3, 2, 8), np.float32)) | ValueError | out; (3, 2, 8)
-    ROTARY.apply(X, out=np.zeros((2, 3, 8))) | ValueError | out; float64
     ROTARY.apply(X, out=X[::-1]) | ValueError | overlap
     ROTARY.apply_tables(X, np.ones((3, 3)), COS) | ValueError | cos; (3, 3); (3, 4)
-    ROTARY.apply_tables(X, COS, np.ones((2, 4))) | ValueError | sin; (2, 4)
     ROTARY.apply_tables(X, COS.astype(int), COS) | TypeError | cos; int64
     ROTARY.tables(3, out=COS) | TypeError | out; ndarray
     ROTARY.tables(3, out=(np.zeros((3, 4)), np.zeros((3, 4))), dtype="f4") | ValueError | out; float64
@@ -493,8 +452,6 @@ LONGROPE = {"rope_type": "longrope", "long_factor": [1.0, 1.0], "original_max_po
     ROTARY.tables(3, dtype=int) | TypeError | dtype
     ROTARY.tables([1, 2], start=1) | ValueError | start=1
     pf.permute_rotary(np.ones((9, 2)), 8, source="half", target="interleaved") | ValueError | (9, 2); head_dim=8
-    pf.permute_rotary(np.ones((8, 2)), 8, source="half", target="interleaved", axis=2) | ValueError | axis 2
-    pf.permute_rotary(np.ones((8, 2)), 8, source="half", target="interleaved", rotary_dim=3) | ValueError | rotary_dim=3
     pf.Rotary(64, theta=1e6) | TypeError | did you mean 'base'
     ROTARY.apply(X, start=[5, 9]) | TypeError | start must be one number, not [5, 9]; numpy.add.outer(start, range(3))
     pf.Rotary(4, scaling={"rope_type": "ntk", "alpha": 1e-320}) | ValueError | rope_type 'ntk'; not finite; {'alpha': 1e-320}

@@ -172,6 +172,9 @@ def test_xpos_amplitudes(keys, rng):
     rotary = pf.Rotary(16, scaling={"rope_type": "xpos", "scale_base": 64.0, "center": 3.0, "keys": keys})
     positions = np.concatenate([rng.uniform(-5000, 5000, 20), [0.0, 3.0, 3000.5]])
     cosines, _ = rotary.tables(positions, dtype="f8")
+    # the first value of each pair is 1, and the second 0
+    x = np.repeat([[1.0] * 8 + [0.0] * 8], 23, axis=0)
+    np.testing.assert_array_equal(rotary.apply(x, positions=positions)[:, :8], cosines)
     for p, row in zip(positions.tolist(), cosines.tolist(), strict=True):
         for i, got in enumerate(row):
             with exact._working(BITS):

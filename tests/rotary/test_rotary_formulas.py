@@ -145,22 +145,3 @@ def test_arguments():
     np.testing.assert_allclose(eight.frequencies, powers(1e6, 256) / 8, rtol=1e-12)
     tables = [pf.presets.pixtral(**options).tables([[3, 5]]) for options in ({}, {"layout": "interleaved"})]
     np.testing.assert_array_equal(*tables)
-
-
-def test_learned_frequencies(rng):
-    """`lightglue` keeps learned frequencies (pairs, axes). `mochi` reorders (axes, heads, pairs) by head and pair."""
-    weights = rng.normal(size=(5, 2))
-    np.testing.assert_array_equal(pf.presets.lightglue(weights).frequencies, weights)
-    given = rng.normal(size=(3, 4, 6))
-    rotary = pf.presets.mochi(given)
-    assert (rotary.head_dim, rotary.ndim) == (48, 3)
-    np.testing.assert_array_equal(rotary.frequencies.reshape(4, 6, 3), given.transpose(1, 2, 0))
-
-
-def test_heads_of_split_pairs():
-    whole = pf.presets.ltx2(256)
-    dense = np.zeros((128, 3))
-    dense[np.arange(128), whole._settings.axes] = whole.frequencies
-    heads = [pf.presets.ltx2_split(256, head=head, heads=4) for head in range(4)]
-    np.testing.assert_array_equal(np.concatenate([head.frequencies for head in heads]), dense)
-    assert {head._settings.layout for head in heads} == {"half"}

@@ -46,10 +46,6 @@ SCALINGS = [
     ("g265", None, 5e5, {"rope_type": "ntk_fixed", "factor": 4.0}),
     ("g266", None, 5e5, {"rope_type": "ntk_mixed", "factor": 4.0, "b": 0.625}),
     ("g267", None, 5e5, {"rope_type": "ntk", "alpha": 1000.0}),
-    ("g268", None, 1e4, {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16384}),
-    ("g270", None, 1e4, {**YARN, "factor": 4.0, "truncate": False}),
-    ("g273", None, 5e5, LLAMA3),
-    ("g308", None, 1e4, {"rope_type": "proportional", "partial_rotary_factor": 0.25}),
 ]
 
 
@@ -67,8 +63,6 @@ def test_scalings(frequencies, factor, base, scaling, arrays):
 # (key of the recorded table, Rotary, function of the cosines and sines of its tables)
 TABLES = [
     ("g239", pf.Rotary(16), lambda cos, sin: np.tile(cos, 2)),
-    ("g240", pf.Rotary(16), lambda cos, sin: np.tile(sin, 2)),
-    ("g278", pf.Rotary(16), lambda cos, sin: cos),
     # FLUX stores a matrix of two by two for each pair
     ("g291", pf.Rotary(16), lambda cos, sin: np.stack([cos, -sin, sin, cos], axis=-1)),
     ("g300", pf.Rotary(128, sections=[16, 24, 24]), lambda cos, sin: np.tile(cos, 2)),

@@ -21,7 +21,6 @@ KINDS = {
     "half": pf.Rotary(16),
     "interleaved": pf.Rotary(16, layout="interleaved"),
     "a part of the head": pf.Rotary(16, rotary_dim=8),
-    "yarn": pf.Rotary(16, scaling=YARN),
     "yarn, interleaved to half": pf.Rotary(16, layout="interleaved_to_half", scaling=YARN),
     "frequencies": pf.Rotary(16, frequencies=np.linspace(-1, 1, 8), attention_factor=1.5),
 }
@@ -91,16 +90,6 @@ def test_views_in_place(rng):
         np.testing.assert_array_equal(packed, before)
 
 
-def test_blocks_of_a_paged_cache(rng):
-    """`shift` can move some blocks of a paged cache in place, each by its own offset."""
-    rotary, cache = pf.Rotary(16), draw(rng, 8, 2, 4, 16)
-    expected = cache.copy()
-    for block, offset in ((1, -4), (4, 4), (7, 0.25)):
-        expected[block] = rotary.shift(cache[block], offset)
-    rotary.shift(cache[1::3], [[-4], [4], [0.25]], out=cache[1::3])
-    np.testing.assert_array_equal(cache, expected)
-
-
 def test_offsets_in_the_memory_of_out(rng):
     """`shift` reads offsets that lie in the memory of `out` before it writes to `out`."""
     rotary, keys = pf.Rotary(64), rng.normal(size=(1, 4000, 64))
@@ -109,12 +98,6 @@ def test_offsets_in_the_memory_of_out(rng):
     inside = out.reshape(-1)[:4000]
     inside[...] = offset
     np.testing.assert_array_equal(rotary.shift(keys, inside, out=out), expected)
-
-
-@pytest.mark.parametrize("shape", [(10, 16), (3, 10, 16), (2, 2, 3, 10, 16), (2, 3, 0, 16)], ids=str)
-def test_keys_of_any_number_of_axes(shape, rng):
-    rotary, keys = pf.Rotary(16), draw(rng, *shape)
-    np.testing.assert_array_equal(rotary.shift(keys, 3), rotary.apply(keys, positions=np.full(shape[-2], 3)))
 
 
 @pytest.mark.parametrize("name", ONE_TURN)
@@ -147,11 +130,8 @@ def test_error_of_several_roundings(name, shifts, rng):
     pf.Rotary(16, scaling={"rope_type": "xpos"}).shift(x, 3) | ValueError | with rope_type='xpos', the norms of
     pf.Rotary(16).shift(x, [1, 2]) | ValueError | shape (2,), but must be one number, or; shape (10,)
     pf.Rotary(16).shift(x, [[1], [2], [3]]) | ValueError | offset; shape (3, 1),; (2, 10); (2, 1)
-    pf.Rotary(16).shift(x, "far") | TypeError | offset
     pf.Rotary(16).shift(x[..., :8], 3) | ValueError | keys has shape; but must have shape (.., length, 16)
-    pf.Rotary(16).shift(x, 3, out=x[:, :1]) | ValueError | out has shape
     pf.Rotary(16).shift(x[:, :, 1:], 3, out=x[:, :, :-1]) | ValueError | out and keys overlap
-    pf.presets.qwen2_vl(16, mrope_section=(2, 3, 3)).shift(x, [1, 2]) | ValueError | offset has shape
 """,
     "x",
 )

@@ -152,19 +152,12 @@ def test_offsets_of_a_few_days(zone, year):
 
 @pytest.mark.parametrize(("cycle", "zone", "time", "part"), [
     ("day", None, "2026-03-01T18:00", 0.75),
-    ("week", None, "2026-01-05", 0.0),
     ("week", None, "1969-12-29", 0.0),
     ("week", None, "2026-01-06T18:00", 0.25),
-    ("month", None, "2026-02-08", 0.25),
     ("month", None, "2024-02-15T12:00", 0.5),
-    ("month", None, "2026-04-23T12:00", 0.75),
-    ("quarter", None, "2026-05-16T12:00", 0.5),
     ("quarter", None, "2024-05-16T12:00", 0.5),
-    ("quarter", None, "2025-12-09", 0.75),
-    ("year", None, "2026-04-02T06:00", 0.25),
     ("year", None, "2024-07-02", 0.5),
     ("year", None, "1900-07-02T12:00", 0.5),
-    ("year", None, "2000-10-01T12:00", 0.75),
     ("year", None, "0001-01-01", 0.0),
     ("month", None, "9999-12-31T23:59:59.999999", float(1 - Fraction(1, 31 * 86400 * 10**6))),
     # an hour is repeated, an hour is skipped, and 30 December is skipped, so that the 29th ends at the 31st
@@ -173,6 +166,8 @@ def test_offsets_of_a_few_days(zone, year):
     ("day", "Europe/Berlin", "2026-03-29T01:30", 7 / 48),
     ("month", "Pacific/Apia", "2011-12-30T09:59:59", float((29 - Fraction(1, 86400)) / 31)),
     ("month", "Pacific/Apia", "2011-12-30T10:00", 30 / 31),
+    # local times have limits of years, UTC has none
+    ("day", "America/New_York", "9999-12-31T23:30", 18.5 / 24),
 ], ids=str)  # fmt: skip
 def test_known_times(cycle, zone, time, part):
     same(calendar(np.datetime64(time), [cycle], timezone=zone), [part])
@@ -204,6 +199,7 @@ def test_times_of_many_units_in_one_list():
 
 # ---- columns of other packages --------------------------------------------------------------------------------------
 
+
 ZONE = "Europe/Berlin"
 UTC_TIMES = ["2026-03-29T00:30:00.123456789", "NaT", "2026-10-25T01:30", "1950-02-28T23:59:59.999999999"]
 
@@ -229,6 +225,7 @@ def test_columns_with_a_zone_count_local_time():
         "pyarrow-dictionary": arrow.dictionary_encode(),
         "pyarrow-scalars": list(arrow),
         "timestamps": stamps,
+        "dateutil": pd.DatetimeIndex(series).tz_convert(optional("dateutil.tz").gettz(ZONE)),
         "objects": np.array(stamps, object),
     }.items():
         np.testing.assert_array_equal(calendar(column, CYCLES), own, err_msg=name)
@@ -244,14 +241,9 @@ def test_columns_without_a_zone():
         same(calendar(column, CYCLES), plain)
         # with the argument timezone, times without a zone are read as UTC
         same(calendar(column, CYCLES, timezone=ZONE), berlin)
-
-
-def test_days_and_periods():
-    pd, pl, pa = optional("pandas"), optional("polars"), optional("pyarrow")
-    days = [date(2026, 2, 15), None, date(2024, 7, 2)]
-    expected = calendar(np.array(["2026-02-15", "NaT", "2024-07-02"], "M8[D]"), CYCLES)
-    for column in (days, pl.Series(days), pa.array(days), pd.Series(days), pd.PeriodIndex(days, freq="D")):
-        same(calendar(column, CYCLES), expected)
+    days = [date(2026, 2, 15), None]
+    for column in (days, pl.Series(days), pd.PeriodIndex(days, freq="D")):
+        same(calendar(column, CYCLES), calendar(np.array(["2026-02-15", "NaT"], "M8[D]"), CYCLES))
 
 
 def test_fixed_offsets():
@@ -259,15 +251,11 @@ def test_fixed_offsets():
     same(calendar(noon, ["day"]), [0.5])
     same(calendar([noon, noon.replace(tzinfo=None), None], ["day"]), [[0.5], [0.5], [np.nan]])
     same(calendar(noon, ["day"], timezone="UTC"), [15.5 / 24])
+    # the limits of years apply to local time
+    same(calendar(datetime(1, 1, 1, 6, tzinfo=timezone(timedelta(hours=9))), ["day"]), [0.25])
     pd, pa = optional("pandas"), optional("pyarrow")
     same(calendar(pd.Series([noon]), ["day"]), [[0.5]])
     same(calendar(pa.array([noon.astimezone(UTC)], pa.timestamp("us", "-03:30")), ["day"]), [[0.5]])
-
-
-def test_zones_of_other_packages():
-    times = optional("pandas").date_range("2026-03-28", periods=100, freq="h", tz="UTC")
-    local = times.tz_convert(optional("dateutil.tz").gettz(ZONE))
-    same(calendar(local, ["day", "month"]), calendar(times, ["day", "month"], timezone=ZONE))
 
 
 def test_shapes():
@@ -288,36 +276,22 @@ NOW, DAY, MONTH = np.datetime64("2026-01-01"), ["day"], ["day", "month"]
 
 @wrong_calls("""
     calendar([1.0, 2.0], MONTH) | TypeError | times; numbers; month; M8[s]; to_datetime
-    calendar(np.arange(3), MONTH) | TypeError | times; numbers; month
     calendar(np.arange(3).view("m8[s]"), MONTH) | TypeError | times; durations; month
     calendar("2026-01-01", MONTH) | TypeError | times; text
     calendar(np.array(["10000-01-01"], "M8[s]"), MONTH) | ValueError | times; 10000-01-01; 9999
     calendar(np.array(["0000-12-31", "2026-01-01"], "M8[D]"), MONTH) | ValueError | times; 0000-12-31; year 1
-    calendar(np.datetime64(2**62, "s"), MONTH) | ValueError | times; 9999
     calendar(np.datetime64(2**60, "W"), MONTH) | ValueError | times; 697286925986221051084800 seconds since 1970; 9999
     calendar(np.datetime64("9999-12-31T23:30"), DAY, timezone="Asia/Tokyo") | ValueError | times; 10000-01-01; 9999
     calendar(np.datetime64("0001-01-01T01"), DAY, timezone="America/New_York") | ValueError | times; 0000-12-31; year 1
     calendar(NOW, ["dya"]) | ValueError | cycles; 'dya'; 'day'; did you mean
-    calendar(NOW, ["day", "Month"]) | ValueError | cycles; 'Month'; did you mean 'month'
-    calendar(NOW, ["century"]) | ValueError | cycles; 'century'; 'quarter'
     calendar(NOW, []) | ValueError | cycles; at least one
     calendar(NOW, "day") | TypeError | cycles; 'day'; sequence
-    calendar(NOW, [86400]) | ValueError | cycles; 86400; 'week'
     calendar(NOW, DAY, timezone="Europe/Berln") | ValueError | timezone; 'Europe/Berln'; did you mean 'Europe/Berlin'
-    calendar(NOW, DAY, timezone="europe/belrin") | ValueError | timezone; did you mean 'Europe/Berlin'
-    calendar(NOW, DAY, timezone="Europe") | ValueError | timezone; 'Europe'
     calendar(NOW, DAY, timezone="../Berlin") | ValueError | timezone; '../Berlin'
-    calendar(NOW, DAY, timezone="+02:00") | ValueError | timezone; '+02:00'
-    calendar(NOW, DAY, timezone=2) | TypeError | timezone; key; 2
     calendar(NOW, DAY, timezone=UTC) | TypeError | timezone; key; timezone.utc
 """)
 def test_wrong_arguments(call, error, words):
     raises(call, error, words)
-
-
-def test_limits_of_years_apply_to_local_time():
-    assert calendar(np.datetime64("9999-12-31T23:30"), DAY, timezone="America/New_York")[0] < 1
-    same(calendar(datetime(1, 1, 1, 6, tzinfo=timezone(timedelta(hours=9))), DAY), [0.25])
 
 
 def test_error_without_time_zone_data(monkeypatch):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
 from fractions import Fraction
 
 import mpmath
@@ -143,7 +143,6 @@ def test_columns(column, positions):
 
 
 @pytest.mark.parametrize(("column", "values"), [
-    ("[-1, None, 2**63 + 1]", [-1, None, 2**63 + 1]),
     ("np.ma.array([LARGE, 1, 3], mask=[0, 1, 0])", INTS),
     ('pd.Series(INTS, dtype="Int64")', INTS),
     ("pl.Series(INTS)", INTS),
@@ -191,7 +190,7 @@ def test_columns_of_lists_are_refused_with_a_fix(values):
 
 
 @pytest.mark.parametrize("kind", ["M8", "m8"])
-@pytest.mark.parametrize("unit", ["s", "us", "ns", "ps", "fs", "as"])
+@pytest.mark.parametrize("unit", ["s", "ns", "as"])
 def test_lists_of_arrays_of_times(kind, unit):
     """Lists of arrays of times keep their unit. As objects, times finer than microseconds would become integers."""
     t = np.array([5, -7, 2**60 + 1], f"{kind}[{unit}]")
@@ -204,9 +203,6 @@ def test_lists_of_arrays_of_times(kind, unit):
     same(E.add_to(x * 0, positions=[t, t]), both)
     same(pf.Rotary(8).apply(x, positions=[t, t]), pf.Rotary(8).apply(x, positions=np.stack([t, t])))
     same(TWO.encode([t[:2]]), TWO.encode(t[np.newaxis, :2]))
-    # arrays of different units in one list are exact, too
-    seconds = np.array([1, 2, 3], f"{kind}[s]")
-    same(E.encode([t, seconds], dtype="f8"), np.stack([expected, E.encode(seconds, dtype="f8")]))
 
 
 def test_frames_of_several_types():
@@ -233,17 +229,11 @@ def test_sections_count_from_any_start():
         np.testing.assert_allclose(rotary.apply(x, start=start), rotary.apply(x, positions=given), rtol=0, atol=4e-16)
 
 
-def test_xpos_counts_seconds():
-    rotary, x = pf.Rotary(8, scaling={"rope_type": "xpos"}), np.ones((2, 8))
-    same(rotary.apply(x, positions=np.array([1000, 2000], "m8[ms]")), rotary.apply(x, positions=[1, 2]))
-
-
 @pytest.mark.usefixtures("backend")
 def test_grid_of_int64_and_uint64():
     same(pf.grid([ENDS], E), E.encode(ENDS))
     dense = pf.fourier_features([[1.0, 0.5], [2.0**-40, 1.0]])
     for one, other in (
-        (ENDS, [0.5]),
         ([LARGE, 2], np.array([1, 2], np.uint8)),
         (ENDS, [LARGE]),
         ([0.5], np.array([LARGE, 5])),
@@ -266,13 +256,8 @@ def test_offsets_are_exact():
     same(E.shift(both, timedelta(seconds=5)), E.shift(both, 5))
     np.testing.assert_allclose(E.similarity([LARGE, 0.5]), [E.similarity(LARGE), E.similarity(0.5)], rtol=1e-15)
     assert abs(float(E.transition_matrix(LARGE)[0, 0]) - float(exact.sincos(LARGE, mpmath.mpf(1))[1])) < 1e-15
-
-
-def test_locate_accepts_any_interval():
     row = E.encode(12.5)
-    expected = E.locate(row, low=0, high=20)
-    assert E.locate(row, low=Fraction(0), high=np.float32(20)) == expected
-    assert E.locate(row, low=np.timedelta64(0, "s"), high=timedelta(seconds=20)) == expected
+    assert E.locate(row, low=Fraction(0), high=timedelta(seconds=20)) == E.locate(row, low=0, high=20)
 
 
 # ---- times ------------------------------------------------------------------------------------------------------
@@ -319,13 +304,9 @@ def test_times_of_pandas():
 def test_lazy_values_of_polars_are_refused_with_a_fix():
     pl = optional("polars")
     frame = pl.LazyFrame({"a": [1, 2]})
-    for lazy, words in (
-        (frame, "positions is a lazy polars LazyFrame; pass positions.collect()"),
-        (pl.col("a"), "positions is a polars expression, which has no values yet. Pass a column of a DataFrame, or"),
-        (pl.lit(1), "map_batches"),
-    ):
-        for call in (E.encode, pf.Rotary(4).tables):
-            raises(functools.partial(call, lazy), TypeError, [words])
+    raises(lambda: E.encode(frame), TypeError, ["positions is a lazy polars LazyFrame; pass positions.collect()"])
+    words = ["positions is a polars expression, which has no values yet. Pass a column of a DataFrame", "map_batches"]
+    raises(lambda: pf.Rotary(4).tables(pl.col("a")), TypeError, words)
     # both fixes that the errors suggest work
     same(E.encode(frame.collect()["a"]), E.encode([1, 2]))
     kind = pl.Array(pl.Float32, 8)
@@ -333,25 +314,7 @@ def test_lazy_values_of_polars_are_refused_with_a_fix():
     same(frame.select(expression).collect()["a"].to_numpy(), E.encode([1, 2]))
 
 
-@pytest.mark.slow
-def test_times_in_scikit_learn():
-    encoder = optional("posenc_fast.sklearn").PositionalEncoder(periods=["12h", "7s"])
-    clock = pf.fourier_features(pf.periodic(["12h", "7s"]), layout="interleaved")
-    columns = {"time": [NOON.replace(tzinfo=UTC), ZONED], "day": [DAY, None]}
-    got = encoder.fit_transform(optional("pandas").DataFrame(columns, dtype=object))
-    same(got, np.hstack([clock.encode(column) for column in columns.values()]))
-
-
 # ---- bfloat16, tensors ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("backend")
-def test_one_tensor():
-    torch = optional("torch")
-    for kind in (torch.float32, torch.float16, torch.bfloat16, torch.int32, torch.int64, torch.uint8, torch.float64):
-        for shape in ((), (1,), (1, 1), (2,)):
-            same(E.encode(torch.full(shape, 3, dtype=kind)), np.broadcast_to(E.encode(3.0), (*shape, 8)))
 
 
 @pytest.mark.slow
@@ -364,6 +327,7 @@ def test_bfloat16_positions_and_tables():
         lambda a: jax.numpy.asarray(a, dtype=jax.numpy.bfloat16),
     ):
         same(E.encode(make([0.5, 3.0, 1e30])), E.encode([0.5, 3.0, float(make([1e30])[0])]))
+        same(E.encode(make(3.0)), E.encode(3.0))
         table = make(wide.table(64))
         assert pf.identify(table).encoding == wide
         moved = pf.reorder_columns(table, "interleaved", "concatenated")
@@ -378,17 +342,10 @@ def test_bfloat16_positions_and_tables():
     E.encode(torch.tensor(True)) | TypeError | positions; bool
     E.encode(grad) | ValueError | requires gradients; detach
     E.locate(grad) | ValueError | requires gradients; detach
-    E.similarity(grad) | ValueError | requires gradients; detach
     E.encode(meta) | ValueError | meta; a tensor with values
-    E.locate(meta) | ValueError | meta; a tensor with values
-    E.similarity(meta) | ValueError | meta; a tensor with values
     pf.identify(meta) | ValueError | meta; a tensor with values
-    E.add_to(x) | TypeError | posenc_fast.torch.add_to
     E.add_to(x.numpy(), out=x) | TypeError | posenc_fast.torch.add_to
-    E.encode([1, 2, 3], out=x) | TypeError | posenc_fast.torch.encode
-    E.table(3, out=x) | TypeError | posenc_fast.torch.table
     E.table(3, out=x, dtype="f4") | TypeError | posenc_fast.torch.table
-    pf.Rotary(8).apply(x) | TypeError | posenc_fast.torch.rotate
     pf.Rotary(8).apply(x.numpy(), out=x) | TypeError | posenc_fast.torch.rotate
     pf.Rotary(8).apply_tables(x, *pf.Rotary(8).tables(3)) | TypeError | posenc_fast.torch.apply_rotary_pos_emb
     E.shift(x, 1) | TypeError | encoded.numpy(force=True)
@@ -405,15 +362,11 @@ def test_tensors_without_values_or_in_place_of_arrays(call, error, words):
 @wrong_calls("""
     pf.grid([3, 3], E) | ValueError | must have 1 item; [3, 3]; join
     E.locate(np.ones(8), low="0", high=20) | TypeError | low
-    E.locate(np.ones(8), low=[1, 2], high=20) | TypeError | low
     E.locate(np.ones(8), low=True, high=20) | TypeError | low
     E.encode([np.timedelta64(1, "s"), np.datetime64(1, "s")]) | TypeError | mixture
     E.encode(np.array([0, 10**15]).astype("M8[Y]")) | ValueError | seconds since 1970 do not fit in 64 bits
-    E.encode(np.array([0, 10**15]).astype("M8[M]")) | ValueError | seconds since 1970 do not fit in 64 bits
     E.encode(True) | TypeError | positions
-    E.encode(np.True_) | TypeError | positions
     E.encode(np.array([True])) | TypeError | positions
-    E.encode(np.array(1j)) | TypeError | positions
 """)
 @pytest.mark.usefixtures("backend")
 def test_wrong_arguments(call, error, words):
@@ -427,6 +380,7 @@ def test_wrong_arguments(call, error, words):
 def test_out_sets_the_dtype(name):
     expected = E.table(3, dtype=name)
     for call, *given in ((E.table, 3), (E.encode, [0, 1, 2]), (pf.positional_encoding, 3, 8), (pf.grid, [3], E)):
+        assert call(*given, dtype=None).dtype == np.float32
         for options in ({}, {"dtype": None}):
             out = np.empty((3, 8), name)
             assert call(*given, out=out, **options) is out
@@ -434,21 +388,6 @@ def test_out_sets_the_dtype(name):
     same(E.encode(1.0, out=np.empty(8, name)), expected[1], strict=True)
     pair = np.empty((3, 4), name), np.empty((3, 4), name)
     same(pf.Rotary(8).tables(3, out=pair)[1], pf.Rotary(8).tables(3, dtype=name)[1])
-
-
-def test_default_dtype_is_float32():
-    tables = E.table(3, dtype=None), pf.grid([3], E, dtype=None), pf.positional_encoding(3, 8, dtype=None)
-    rows = E.encode([1], dtype=None), E.encode(1.0, dtype=None), pf.Rotary(8).tables(3, dtype=None)[0]
-    assert {array.dtype.name for array in (*tables, *rows)} == {"float32"}
-
-
-@pytest.mark.slow
-def test_out_sets_the_dtype_in_torch():
-    torch, pt = optional("torch"), optional("posenc_fast.torch")
-    out = torch.empty(3, 8, dtype=torch.float64)
-    same(pt.table(E, 3, out=out).numpy(), E.table(3, dtype=np.float64))
-    same(pt.encode(E, torch.arange(3), out=out).numpy(), E.encode([0, 1, 2], dtype=np.float64))
-    assert pt.table(E, 3).dtype == torch.float32
 
 
 def test_columns_of_out_must_be_adjacent():

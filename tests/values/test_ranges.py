@@ -11,7 +11,6 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-import mpmath
 import numpy as np
 import pytest
 
@@ -64,21 +63,16 @@ def fixed(*positions: Any) -> Callable[[np.random.Generator, int], Any]:
 
 
 RANGES = {
-    "small": Range(lambda rng, n: rng.integers(0, 100, n)),
     "1e3": Range(lambda rng, n: rng.uniform(0, 1e3, n)),
-    "1e6": Range(lambda rng, n: rng.uniform(0, 1e6, n)),
     "integers to 1e6": Range(lambda rng, n: rng.integers(0, 10**6, n).astype(np.float64)),
-    "2^31": Range(lambda rng, n: rng.uniform(2**30, 2**31, n)),
     "unix seconds": Range(lambda rng, n: rng.uniform(1.6e9, 1.9e9, n)),
     "unix milliseconds": Range(lambda rng, n: rng.integers(1_600_000_000_000, 1_900_000_000_000, n)),
-    "2^53": Range(lambda rng, n: rng.integers(2**52, 2**53, n).astype(np.float64)),
     "to 2^53": Range(lambda rng, n: rng.integers(-(2**53), 2**53, n).astype(np.float64)),
     # the first integer that is no float64
     "2^53 + 1": Range(fixed(2**53 + 1, -(2**53) - 1, 2**53 + 3), (1.0, 2.0**-20)),
     "int64": Range(lambda rng, n: rng.integers(-(2**63), 2**63 - 1, n, dtype=np.int64, endpoint=True)),
     "uint64": Range(lambda rng, n: rng.integers(0, 2**64 - 1, n, dtype=np.uint64, endpoint=True)),
     "tiny": Range(lambda rng, n: rng.uniform(1, 9, n) * 10.0 ** -rng.integers(1, 300, n)),
-    "1e-300": Range(lambda rng, n: rng.uniform(1, 9, n) * 1e-300),
     "near midpoints": Range(near_midpoints, (1.0, 0.3)),
     "negative": Range(lambda rng, n: -rng.uniform(0, 1e5, n)),
     "near quarter turns": Range(near_quarter_turns),
@@ -111,21 +105,13 @@ class Steps(NamedTuple):
 
 STEPS = {
     "zero": Steps(0),
-    "1e6": Steps(10**6),
-    "2^31": Steps(2**31 - 5),
     "2^40": Steps(2**40 + 12345),
     "2^53": Steps(2**53 - 40),
     "least": Steps(-(2**63)),
-    "int64": Steps(2**63 - 70),
     "uint64": Steps(2**64 - 80),
-    "negative": Steps(-100),
-    "halves": Steps(0.5, 1, 40),
     "tenths": Steps(0.1, 0.3, 40),
     "halves at 2^52": Steps(2.0**52 - 0.5, 0.5, 5, (1.0, 2.0**-20)),
-    "threes": Steps(-7, 3, 40),
     "downwards": Steps(2**60, -7, 40),
-    "quarters": Steps(1e-5, 0.25, 40),
-    "1e15": Steps(0, 1e15, 40),
     **{
         f"frequency {f:g} from {start}": Steps(start, 1, 3, (f,))
         for f in (3e5, 1e6, 1e10, 1e13, 1e15)
@@ -136,16 +122,9 @@ STEPS = {
     **{f"frequency {f:g} from -1": Steps(-1, 1, 3, (f,)) for f in (1e16, 1e30, 1e300, 1.7e308)},
     **{f"frequency {f:g} by 2": Steps(Fraction(1, 3), 2, 2, (f,)) for f in (1e16, 1e30, 1e300, 1.7e308)},
     **{f"from {-p:g}": Steps(-p, p, 2, (1e-300,)) for p in (1e300, 1e305, 1.7e308)},
-    "third and 1e300": Steps(Fraction(1, 3), 1e300, 2, (1e6,)),
     "subnormal frequencies": Steps(-1, 1, 4, (5e-324, 1e-310)),
     **{f"midpoint {p:g}": Steps(p, 1, 1, (1.0,)) for p in MIDPOINTS},
-    **{
-        f"{name}, one row": Steps(
-            RANGES[name].draw(np.random.default_rng(0), 1)[0].item(), 1, 1, RANGES[name].frequencies
-        )
-        for name in ("subnormal frequency", "subnormal frequency alone", "smallest normal frequency")
-        + ("frequencies far apart", "subnormal product", "integers and tiny frequencies")
-    },
+    "frequencies far apart": Steps(1e-20, 1, 1, (1.0, 1e-300, 3e-260, 1e-200)),
 }
 
 
@@ -209,6 +188,7 @@ def test_integers_beyond_2_to_the_53_turns(frequency, start):
 
 # ---- millions of values -----------------------------------------------------------------------------------------
 
+
 needs_long_double = pytest.mark.skipif(
     np.finfo(np.longdouble).nmant < 63, reason="long double is no wider than double here"
 )
@@ -226,21 +206,6 @@ def samples(name, seed):
     for i, frequency in enumerate(exact.schedule(WIDTH)):
         rows[:, 2 * i], rows[:, 2 * i + 1] = exact.fixed_point(positions.tolist(), frequency)
     return positions, rows
-
-
-@needs_long_double
-@pytest.mark.slow
-def test_fixed_point_agrees_with_mpmath(rng):
-    frequencies = exact.schedule(WIDTH)
-    for power in (-30, -3, 0, 3, 9, 15, 18):
-        positions = (rng.uniform(-9, 9, 40) * 10.0**power).tolist()
-        for i in (0, 1, 17, 31):
-            for k, got in enumerate(exact.fixed_point(positions, frequencies[i])):
-                for position, value in zip(positions, got, strict=True):
-                    with mpmath.workprec(exact.PRECISION):
-                        true = exact.sincos(position, frequencies[i])[k]
-                        error = abs(exact.number(Fraction(*value.as_integer_ratio())) - true)
-                        assert error < 2.0**-60, (position, i, float(error))
 
 
 def excess(got, true):

@@ -13,9 +13,7 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
-from posenc_fast._core.numbers import rounding as _rounding
 from posenc_fast._core.numbers.arguments import MOST_AMPLITUDE
-from posenc_fast._core.numbers.formats import kind_of
 from support import exact
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
@@ -71,16 +69,6 @@ def test_every_float64_is_rounded_once(call, width, name, rng):
     values = np.resize(rng.permutation(doubles(rng, name, 250)), width)
     got = call(pf.Encoding(np.zeros(width), 0.25, values), DTYPES[name]).reshape(-1, width)
     same(got, np.broadcast_to([nearest(float(v), name) for v in values], got.shape))
-
-
-def test_engines_round_alike(name, rng):
-    values = np.concatenate([doubles(rng, name, 1000), [math.inf, -math.inf, 0.0, -0.0]])
-    kind, expected = kind_of(DTYPES[name]), [nearest(float(v), name) for v in values]
-    with np.errstate(all="ignore"):
-        got = _rounding.round_to(kind, values, np.full_like(values, -0.0))
-        same(got.view(DTYPES[name]), expected)
-        same(_rounding.rounded(values, DTYPES[name]), expected)
-        assert np.isnan(_rounding.rounded(np.array([math.nan, -math.nan]), DTYPES[name])).all()
 
 
 def assert_rounded_once(got, true, name, slack):
