@@ -52,6 +52,8 @@ NAMED_FREQUENCIES = [
     (NAME, np.zeros(64, np.float32), "values", "all values are 0"),
     ("freqs", np.zeros(64, np.float32), "unknown", ""),
     (NAME, changed(slice(-3, None), 0.5), "frequencies", "no known fault explains the difference"),
+    # the last frequency equals the first, so no base explains both
+    (NAME, changed(slice(-3, None), 1.0), "frequencies", "no known fault explains the difference"),
     (NAME, -FREQUENCIES, "layout", "opposite sign"),
     (NAME, FREQUENCIES[:32], "unknown", "the config's rotary encodings have 64"),
     # this name means a vision encoder, whose number of frequencies may differ from that of the config's text model

@@ -247,6 +247,7 @@ WRONG = [
      "row p has the values of position p + 1, and all values are multiplied by 2"),
     (SINUSOIDAL_FAULTS["a padding row and one too far"][1](Style(64)), ENCODING, "padding", "in the other rows"),
     (lambda p: AXES.encode(p[:, [2, 0, 1]]), AXES, "layout", "the axes of a position are in another order"),
+    (lambda p: AXES.encode(p[:, [1, 2, 0]]), AXES, "layout", "the axes of a position are in another order"),
     (lambda p: AXES.encode(p[:, [2, 1, 0]]), AXES, "layout", "the axes of a position are in reverse order"),
     (pf.sinusoidal(64, base=12345.6789, freq_shift=0.25).encode, pf.sinusoidal(64, freq_shift=0.25), "base",
      "the base is 12345.7 instead of 10000"),

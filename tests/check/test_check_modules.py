@@ -33,18 +33,18 @@ def table(rows, d, first=0):
 
 
 class Adds(nn.Module):
-    """The module of the Annotated Transformer and of PyTorch's tutorial. `skip` and `first` cause faults."""
+    """The module of the Annotated Transformer and of PyTorch's tutorial. `skip`, `scale` and `first` cause faults."""
 
-    def __init__(self, batch_first=True, skip=0, persistent=True, first=0):
+    def __init__(self, d=64, rows=700, batch_first=True, skip=0, scale=1.0, x_scale=1.0, persistent=True, first=0):
         super().__init__()
         self.dropout = nn.Dropout(0.1)
-        self.batch_first, self.skip = batch_first, skip
-        self.register_buffer("pe", table(700, 64, first).unsqueeze(0 if batch_first else 1), persistent=persistent)
+        self.batch_first, self.skip, self.scale, self.x_scale = batch_first, skip, scale, x_scale
+        self.register_buffer("pe", table(rows, d, first).unsqueeze(0 if batch_first else 1), persistent=persistent)
 
     def forward(self, x):
         n, skip = x.size(1 if self.batch_first else 0), self.skip
         pe = self.pe[:, skip : n + skip] if self.batch_first else self.pe[skip : n + skip]
-        return self.dropout(x + pe)
+        return self.dropout(self.x_scale * x + self.scale * pe)
 
 
 def variant(forward, base=Adds):
@@ -287,6 +287,13 @@ def test_modules_of_a_model():
         wrong = {part for part, verdict in verdicts.items() if verdict == "wrong"}
         assert wrong - {"rotary"} == {"positions"}, name
         assert name != "llama" or verdicts["rotary"] == "right"
+
+
+def test_an_encoding_of_another_width_is_expected_of_one_of_several_modules():
+    model = nn.ModuleDict({"one": Adds(), "other": Adds(32)})
+    findings = {finding.name: finding for finding in pf.check(model, pf.sinusoidal(64)).findings}
+    assert (findings["one"].verdict, findings["other"].verdict, findings["other"].fault) == ("right", "unknown", None)
+    assert judged(Adds(32), pf.sinusoidal(64)) == [("wrong", "shape")]
 
 
 def test_a_config_says_what_a_module_must_compute():

@@ -65,6 +65,15 @@ def test_powers_of_two_in_16_bits_are_right():
         assert judge_frequencies("freqs", 2.0 ** np.arange(10).astype(dtype)).verdict == "right"
 
 
+@pytest.mark.parametrize(("denominator", "kind"), [(160, "rotary"), (159.5, "rotary"), (159, "timestep")])
+def test_denominators_of_exponents(denominator, kind):
+    values = np.exp(-np.log(1e4) * np.arange(160) / denominator).astype(np.float32)
+    finding = judge_frequencies("time_proj.freqs", values)
+    assert (finding.verdict, finding.is_) == ("right", f"{kind} frequencies")
+    assert "powers of base 10000" in finding.says
+    assert finding.largest_error < 1e-7
+
+
 @pytest.mark.slow
 def test_every_class_of_transformers():
     """Neither buffers of rotary classes nor frequencies of `Rotary` are wrong, compared with the default configs."""

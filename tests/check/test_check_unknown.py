@@ -70,6 +70,7 @@ def test_linear_scaling_is_ambiguous():
     ("inv_freq", (2**16,), "frequencies"),
     ("inv_freq", (2**16 + 1,), None),
     ("pe", (8, 4), "table"),
+    ("pe", (7, 4), None),
     ("pe", (8, 3), None),
 ])  # fmt: skip
 def test_names_and_shapes(name, shape, kind):

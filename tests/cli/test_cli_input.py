@@ -226,7 +226,9 @@ def test_many_chunks(rng, monkeypatch):
         # columns that --keep cannot copy
         ("c1,t\n1,2\n", "--column t --keep", "OUT would have 2 columns named 'c1'; rename columns of INPUT"),
         (" c0 ,t\n1,2\n", "--column t --keep", "2 columns named 'c0'"),
+        ("a,t,a\n1,2,3\n", "--column t --keep", "2 columns named 'a'"),
         ("a,t\n1,2\n3,4,5\n", "--column t --keep", "line 3: .* as many cells as the first line, 2, not 3"),
+        ("t,a\n1,2\n3\n", "--column t --keep", "line 3: .* as many cells as the first line, 2, not 1"),
     ],
 )
 def test_bad_csv(text, options, words, monkeypatch, capsys):

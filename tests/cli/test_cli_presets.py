@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
+from posenc_fast._cli.presets import _columns
 from posenc_fast.presets._registry import FACTS
 from support.command_line import error, run, same
 from support.tables import each_line
@@ -52,6 +53,13 @@ def test_names_fit_a_terminal(width, monkeypatch, capsys):
     name = "positional_embeddings_pytorch_precedence"
     assert run("presets", "--search", "precedence") == 0
     assert f"{name} …\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("width", "lines"), [(9, ["aa  b  cc"]), (8, ["aa  cc", "b"]), (6, ["aa  cc", "b"]), (5, ["aa", "b", "cc"])]
+)
+def test_names_take_as_few_lines_as_possible(width, lines):
+    assert _columns(["aa", "b", "cc"], width) == lines
 
 
 @pytest.mark.parametrize(

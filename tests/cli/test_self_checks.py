@@ -116,6 +116,38 @@ def test_the_oracle_shares_no_code_with_the_engines():
     assert imported == "posenc_fast._selfcheck posenc_fast._selfcheck.oracle posenc_fast.reference\n"
 
 
+# range of positions -> bounds of all sizes, an upper bound of the smallest size, and a lower bound of the largest size
+SIZES = {
+    "0 .. 4095": (0, 4095, 50, 4000),
+    "1e6 .. 2e6": (1e6, 2e6, 1.01e6, 1.99e6),
+    "unix seconds": (16e8, 19e8, 1.61e9, 1.89e9),
+    "unix milliseconds": (16e11, 19e11, 1.61e12, 1.89e12),
+    "all of int64": (0, 2**63, 2**55, 2**62),
+    "all of uint64": (0, 2**64, 2**56, 2**63),
+    "-1000 .. 1000": (0, 1000, 10, 990),
+    "up to 2^53": (1, 2**53, 1.5, 2**52),
+    "near 0": (0, 1, 1e-38, 1e-3),
+    "tiny": (0, 1e-39, 1e-315, 1e-43),
+    "subnormal results": (0, 1e-4, 1e-308, 1e-5),
+}
+
+
+def test_ranges_reach_their_ends():
+    rng = np.random.default_rng(3)
+    drawn = {name: np.array([draw(rng) for _ in range(2000)]) for name, draw in _verify.RANGES.items()}
+    for name, (low, high, smallest, largest) in SIZES.items():
+        sizes = np.abs(drawn[name].astype(np.float64))
+        assert low <= sizes.min() <= smallest, name
+        assert largest <= sizes.max() <= high, name
+        # positions of ranges around 0 have both signs
+        both = name in ("all of int64", "-1000 .. 1000", "up to 2^53", "near 0", "tiny", "subnormal results")
+        assert (drawn[name].min() < 0 < drawn[name].max()) == both, name
+    for name, (bits, least) in exact.TYPES.items():
+        # the sine of a tiny position is nearly equal to the position, so these positions have subnormal sines
+        sizes = np.abs(drawn["subnormal results"])
+        assert ((sizes > 2.0**least) & (sizes < 2.0 ** (least + bits - 1))).sum() > 200, name
+
+
 # ---- faults that verify must see ----------------------------------------------------------------------------------
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
+from posenc_fast._core.encoding.cycles import Cycles
 from posenc_fast._core.numbers import schedule as _schedule
 
 ARRAY = np.array([3.0, 1.0, 0.5])
@@ -238,6 +239,15 @@ def test_join(rng):
     np.testing.assert_array_equal(nested.encode(points[:, :3]), pf.join([row, column, row]).encode(points[:, :3]))
     shared = pf.join([row, column], axes=[0, 0]).table(9)
     np.testing.assert_array_equal(shared, np.concatenate([row.table(9), column.table(9)], axis=1))
+
+
+def test_layouts_of_calendar_cycles():
+    times = np.array(["2026-03-01T05:00:00", "2026-07-09T22:30:00"], "M8[s]")
+    interleaved, concatenated = (
+        Cycles(["day", "week"], layout, None).encode(times, np.dtype(np.float64))
+        for layout in ("interleaved", "concatenated")
+    )
+    np.testing.assert_array_equal(concatenated, interleaved[:, [0, 2, 1, 3]])
 
 
 # ---- positions --------------------------------------------------------------------------------------------------

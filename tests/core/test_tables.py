@@ -7,6 +7,7 @@ import pytest
 
 import posenc_fast as pf
 from posenc_fast import reference
+from posenc_fast._core.engine.blocks import Target
 
 pytestmark = pytest.mark.usefixtures("backend")
 
@@ -127,6 +128,20 @@ def test_any_memory(memory, dtype, rng):
         if name.startswith(("add_to", "shift")):
             assert call(given, given) is given
             np.testing.assert_array_equal(given, expected, err_msg=name)
+
+
+def test_engines_get_aligned_blocks():
+    """Blocks of unaligned arrays are copies, because engines must not read or write unaligned memory."""
+    x, out = MEMORY["unaligned"](np.ones((1, 3, 4))), MEMORY["unaligned"](np.zeros((1, 3, 4)))
+    assert not x.flags.aligned
+
+    def task(rows, block):
+        assert block.x.flags.aligned
+        assert block.out.flags.aligned
+        block.out[...] = block.x
+
+    Target(out, x=x).run(task, 1)
+    assert (out == 1).all()
 
 
 @pytest.mark.parametrize("name", ["float64", "float32", "float16", "bfloat16"])

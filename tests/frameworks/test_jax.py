@@ -331,11 +331,14 @@ X = np.ones((2, 3, 8), np.float32)
     """
     pfj.table("sinusoidal", 3) | TypeError | encoding; posenc_fast.Encoding; str
     pfj.rotate(ENCODING, X) | TypeError | rotary; posenc_fast.Rotary; Encoding
+    pfj.add_to(ROTARY, X) | TypeError | encoding; posenc_fast.Encoding; Rotary
+    pfj.encode(ROTARY, i) | TypeError | encoding; posenc_fast.Encoding; Rotary
     pfj.table(ENCODING, 3, start=i + 0.5) | TypeError | start; float32; use encode(encoding, start + step
     pfj.add_to(ENCODING, X, start=i + 0.5) | TypeError | start; float32; pass positions=start +
     pfj.rotate(ROTARY, X, start=i + np.arange(2)) | TypeError | start; int32[2]; jax.vmap
     pfj.table(IMAGE, 3, start=i) | ValueError | one axis; 2
     pfj.table(ENCODING, 3, dtype="float64") | ValueError | dtype; float64; jax_enable_x64
+    pfj.encode(ENCODING, i, precision="double") | ValueError | precision; double
     pfj.encode(ENCODING, i > 0) | TypeError | positions; bool
     pfj.encode(IMAGE, jnp.stack([i, i, i])) | ValueError | positions; (3,); (.., 2)
     pfj.add_to(ENCODING, X[..., :6]) | ValueError | x; (2, 3, 6); 8; d_model

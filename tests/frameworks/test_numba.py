@@ -64,6 +64,8 @@ def at(value):
     pfn.encode(at(LINE), np.full(3, 1e200), np.empty((3, 12))) | ValueError | exact arithmetic
     pfn.encode(at(LINE), np.zeros(6)[::2], ROWS) | ValueError | positions must be contiguous
     pfn.add_to(at(LINE), np.zeros((1, 2, 12)), 0, 1.0, ROWS[np.newaxis]) | ValueError | same shape and dtype
+    pfn.add_to(at(LINE), np.zeros((1, 3, 12), np.float32), 0, 1.0, ROWS[np.newaxis]) | ValueError | same shape and dtype
+    pfn.rotate(at(ROTARY), np.zeros((1, 2, 3, 12)), 0, ROWS[np.newaxis, np.newaxis]) | ValueError | same shape and dtype
     pfn.rotate(at(ROTARY), np.zeros((1, 1, 3, 12), "f4"), 0, ROWS[np.newaxis, np.newaxis]) | ValueError | same shape and dtype
     pfn.table(at(LINE), 5, READ_ONLY) | numba.TypingError | read-only
     pfn.encode(at(LINE), np.ones(3), np.zeros(12)) | numba.TypingError | out must be an array of 2 dimensions

@@ -234,6 +234,10 @@ def test_sinusoids():
         assert curve.get_color() is points.get_color()
     assert legend(ax) == ["column 0: 6.28", "column 3: 13.5"]
     assert labels(ax) == ("position", "value")
+    # the title of narrow Axes is above the legend
+    ax = plot.sinusoids(LINE, columns=range(8), ax=new_axes(figsize=(3, 4)))
+    ax.figure.canvas.draw()
+    assert ax.title.get_window_extent().y0 >= ax.get_legend().get_window_extent().y1
 
 
 def test_default_columns_and_bands():
@@ -404,6 +408,9 @@ def test_shift():
     parts = plot.shift(LINE, 20, np.timedelta64(2, "m"))
     assert [ax.get_title() for ax in parts[1:]] == ["× transition matrix of 2 minutes", "= table moved by 2 minutes"]
     assert parts[2].get_ylim() == (139.5, 119.5)
+    # narrow Axes show fewer columns of the table
+    narrow = plt.figure(figsize=(6, 2)).subplots(1, 3, width_ratios=[1, 9, 9])
+    assert shown(plot.shift("whisper", axes=narrow)[0]).shape[1] <= narrow[0].get_window_extent().width
 
 
 @pytest.mark.parametrize("drawing", DRAWINGS)

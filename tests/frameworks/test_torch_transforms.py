@@ -23,6 +23,7 @@ IMAGE = pf.join([pf.sinusoidal(4), pf.sinusoidal(4)])
 HALF = pf.Rotary(8, base=50.0)
 INTERLEAVED = pf.Rotary(8, base=50.0, layout="interleaved")
 TO_HALF = pf.Rotary(8, base=50.0, layout="interleaved_to_half")
+PARTIAL = pf.Rotary(8, base=50.0, rotary_dim=6)
 XPOS = pf.Rotary(8, scaling={"rope_type": "xpos", "scale_base": 8.0})
 PLACES = [3, 0, 7]
 WHERE = torch.tensor(PLACES)
@@ -70,6 +71,9 @@ CALLS = {
     "SinusoidalEncoding": (
         adding(batch_first=True, x_scale=-1.5), lambda x: -1.5 * x + encoded(ENCODING, torch.arange(3))
     ),
+    "SinusoidalEncoding-positions": (
+        functools.partial(adding(batch_first=True), positions=WHERE), lambda x: x + encoded(ENCODING, WHERE)
+    ),
     "SinusoidalEncoding-length-first": (
         functools.partial(adding(), start=5), lambda x: x + encoded(ENCODING, torch.arange(5, 7))[:, None]
     ),
@@ -79,6 +83,7 @@ CALLS = {
     "RotaryEncoding": (turning, lambda x: by_rotary(x, HALF)),
     "RotaryEncoding-positions": (lambda x: turning(x, positions=WHERE), lambda x: by_rotary(x, HALF, PLACES)),
     "RotaryEncoding-amplitudes": (pt.RotaryEncoding(XPOS), lambda x: by_rotary(x, XPOS)),
+    "RotaryEncoding-interleaved-to-half": (pt.RotaryEncoding(TO_HALF), lambda x: by_rotary(x, TO_HALF)),
     "RotaryEncoding-tokens-first": (
         tokens_first, lambda x: by_rotary(x.transpose(0, 1), INTERLEAVED, range(2)).transpose(0, 1)
     ),
@@ -91,6 +96,7 @@ CALLS = {
     "encode-image": (lambda x: pt.encode(IMAGE, x[..., :2], dtype=torch.float64), lambda x: encoded(IMAGE, x[..., :2])),
     "grid": (lambda x: pt.grid([x.flatten()[:3], 2], IMAGE, dtype=torch.float64), lambda x: encoded(IMAGE, crossed(x))),
     "rotate": (lambda x: pt.rotate(HALF, x, start=2), lambda x: by_rotary(x, HALF, range(2, 5))),
+    "rotate-partial": (lambda x: pt.rotate(PARTIAL, x, positions=WHERE), lambda x: by_rotary(x, PARTIAL, PLACES)),
     "rotate-back-amplitudes": (lambda x: pt.rotate(XPOS, x, inverse=True), lambda x: by_rotary(x, XPOS, inverse=True)),
     "rotate-back-interleaved-to-half": (
         lambda x: pt.rotate(TO_HALF, x, inverse=True), lambda x: by_rotary(x, TO_HALF, inverse=True)
@@ -119,6 +125,7 @@ def forward_mode(call, x):
 
 
 func, jacobian, hessian = torch.func, torch.autograd.functional.jacobian, torch.autograd.functional.hessian
+FORWARD = {"vectorize": True, "outer_jacobian_strategy": "forward-mode"}
 TRANSFORMS = {
     "value": lambda call, x: call(x),
     "grad": lambda call, x: func.grad(cubed(call))(x),
@@ -126,12 +133,15 @@ TRANSFORMS = {
     "vmap-last": lambda call, x: func.vmap(call, in_dims=-1, out_dims=1)(torch.stack([x, 2 * x], -1)),
     "jvp": lambda call, x: func.jvp(call, (x,), (x.flip(0),))[1],
     "grad-of-vmap": lambda call, x: func.grad(cubed(func.vmap(call)))(torch.stack([x, 2 * x])),
+    "vmap-of-grad": lambda call, x: func.vmap(func.grad(cubed(call)))(torch.stack([x, 2 * x])),
     "hessian": lambda call, x: func.hessian(cubed(call))(x),
     "backward": lambda call, x: torch.autograd.grad(cubed(call)(x.requires_grad_()), x)[0],
     # batches of gradients and forward mode, by torch.autograd instead of torch.func
     "gradients": batched_gradients,
     "forward-mode": forward_mode,
+    "jacobian-forward": lambda call, x: jacobian(call, x, vectorize=True, strategy="forward-mode"),
     "vectorized-hessian": lambda call, x: hessian(cubed(call), x, vectorize=True),
+    "hessian-forward": lambda call, x: hessian(cubed(call), x, **FORWARD),
 }
 
 
@@ -170,7 +180,6 @@ def test_bits_do_not_depend_on_transforms(name, dtype, rng):
 
 
 # ---- batches of positions and tables ----------------------------------------------------------------------------------
-
 
 # keys: names of cases. Values: (function of x and positions, shape of one position).
 SECTIONS = pt.RotaryEncoding(pf.Rotary(8, sections=[2, 2]))
@@ -236,11 +245,13 @@ def test_derivatives_of_angles_go_through_tables(columns, pairs, transform, rng)
 
 @pytest.mark.parametrize("name", ["SinusoidalEncoding", "RotaryEncoding"])
 def test_in_place(name, rng):
-    in_place = pt.RotaryEncoding(HALF, inplace=True) if name[0] == "R" else adding(batch_first=True, inplace=True)
+    arguments = {"d_model": 8, "dropout": 0.0, "batch_first": True} if name[0] == "S" else {"rotary": HALF}
+    new, in_place = (getattr(pt, name)(**arguments, inplace=each) for each in (False, True))
     x = random(rng, 4, 2, 3, 8)
-    expected = torch.stack([in_place(each.clone()) for each in x])
-    assert torch.equal(func.vmap(in_place)(x), expected)
-    assert torch.equal(x, expected)
+    expected, values = func.vmap(new)(x), x.clone()
+    assert torch.equal(func.vmap(in_place)(values), expected)
+    assert torch.equal(values, expected)
+    assert all(map(torch.equal, func.jvp(lambda x: in_place(x * 1), (x,), (x,)), func.jvp(new, (x,), (x,))))
     with pytest.raises(ValueError, match=r"(x|q) requires gradients and cannot be overwritten"):
         func.grad(lambda x: in_place(x).sum())(x)
 
@@ -248,7 +259,7 @@ def test_in_place(name, rng):
 X, OUT = torch.ones(2, 3, 8), torch.zeros(2, 3, 8)
 
 
-@pytest.mark.parametrize("transform", ["grad", "jvp", "backward"])
+@pytest.mark.parametrize("transform", ["grad", "jvp", "vmap-of-grad", "backward"])
 @pytest.mark.parametrize("name", ["SinusoidalEncoding", "RotaryEncoding", "add_to", "rotate"])
 def test_derivatives_of_positions_are_not_lost(name, transform):
     with pytest.raises(ValueError, match=r"positions requires gradients or has a forward-mode tangent"):

@@ -12,6 +12,8 @@ import pytest
 
 import posenc_fast as pf
 from posenc_fast import presets
+from posenc_fast._models.identify.angles import measure
+from posenc_fast._models.identify.encoding import _checked
 from posenc_fast.presets._registry import FACTS
 from support.errors import raises, wrong_calls
 from support.fuzzing import DTYPES
@@ -121,6 +123,19 @@ def test_known_start():
     table = pf.sinusoidal(4).table(50, start=1000)
     agrees(pf.identify(table, start=1000), table)
     assert not pf.identify(table, start=1001)
+
+
+def test_angles_lie_on_lines(rng):
+    """The measured frequency, phase and error are those of a straight line through the angles."""
+    rows = np.arange(50)
+    angles = 0.3 + 0.1 * rows + 1e-6 * rng.normal(size=50)
+    table, _ = _checked(np.stack([np.sin(angles), np.cos(angles)], 1))
+    measured = measure(table, "interleaved", ("sin", "cos"))
+    line = np.polyfit(rows, angles, 1)
+    noise = np.sqrt(np.square(angles - np.polyval(line, rows)).mean())
+    assert (measured.frequencies[0], measured.phases[0]) == pytest.approx(line, abs=1e-11)
+    assert measured.errors[0] == pytest.approx(noise / np.sqrt(np.square(rows - 24.5).sum()), rel=1e-4)
+    assert (measured.known.tolist(), measured.step) == ([True], 1)
 
 
 def test_long_tables_are_compared_to_the_end():

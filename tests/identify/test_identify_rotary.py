@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
-from posenc_fast._models.identify.rotary import _defaults
+from posenc_fast._models.identify.rotary import _defaults, _Fit, _named, _of_frequencies
+from posenc_fast._models.identify.rotations import _bases
 from posenc_fast.presets import positions
 from posenc_fast.presets._registry import FACTS
 from support.errors import raises, wrong_calls
@@ -58,6 +59,12 @@ def test_tables_and_vectors_of_presets(preset, rng):
         found = pf.identify_rotary(x=x, turned=rotary.apply(x, positions=where), positions=where)
         assert (name in found.presets, found.layout) == (True, rotary.layout), dtype
         assert (found.rotary.head_dim, found.rotary.layout) == (rotary.head_dim, rotary.layout), dtype
+
+
+@pytest.mark.parametrize("head", [64, 256])
+def test_presets_of_other_widths(head):
+    found = pf.identify_rotary(frequencies=pf.presets.llama3(head_dim=head).frequencies)
+    assert (found.presets, found.rotary) == (("llama3",), pf.presets.llama3(head_dim=head))
 
 
 # ---- shapes ---------------------------------------------------------------------------------------------------------
@@ -146,6 +153,29 @@ def test_widths(rng):
     assert pf.identify_rotary(x=x, turned=rotary.apply(x)).rotary == rotary
     cos, sin = rotary.tables(16)
     assert pf.identify_rotary(cos=cos, sin=sin, head_dim=80).rotary.head_dim == 80
+
+
+def test_all_pairs_determine_the_base():
+    """An error in the fastest pair changes the measured base little."""
+    exponents = np.arange(32) / 32
+    frequencies = 777.0**-exponents
+    frequencies[1] *= 1.0001
+    assert 777.0 in _bases(frequencies, 1e-4 * frequencies, exponents)
+
+
+def test_simple_encodings_are_preferred():
+    """If two encodings match about as well, the one without a scaling is named first."""
+    sample = _of_frequencies(pf.Rotary(64).frequencies, None, None)
+    simple, scaled = pf.Rotary(64), pf.Rotary(64, scaling={"rope_type": "linear", "factor": 1.0})
+    fits = [
+        _Fit(0.52, 0.0, scaled, sample, "a"),
+        _Fit(0.54, 0.0, simple, sample, "b"),
+    ]
+    found = _named(fits)
+    assert (found.scaling, found.presets) == (None, ("a", "b"))
+    # a clear difference counts more
+    found = _named([fits[0], fits[1]._replace(misfit=0.72)])
+    assert (found.scaling["rope_type"], found.presets) == ("linear", ("a", "b"))
 
 
 # ---- data that are not identified -----------------------------------------------------------------------------------

@@ -226,6 +226,7 @@ def test_names_are_sorted_and_complete():
 
 UNKNOWN = r"""
 wisper | no preset 'wisper'; perhaps whisper
+streaming | no preset 'streaming'; perhaps streampetr_time, sam, hidream$
 qqqqqq | no preset 'qqqqqq'; posenc_fast.presets.names\(\) lists all presets
 diffusers | perhaps diffusers_3d(, \w+){7}, or another result of search\('diffusers'\)
 stable_diffusion | ; use diffusers_timesteps\(320, flip_sin_to_cos=True, downscale_freq_shift=0\)$

@@ -96,10 +96,12 @@ READ = [
     (GROK, {}, TURN(128, base=2e8, scaling=GROK_LOG)),
     ({**GROK, "rope_rotate_half_dims": True}, {}, TURN(128, base=2e8, rotary_dim=64, scaling=GROK_LOG)),
     ({**GROK, "rope_type": "theta_scale"}, {}, TURN(128, base=2e8, scaling={"rope_type": "theta_scale", "factor": 16.0, "original_max_position_embeddings": 8192})),
+    ({"model_type": "pixtral", "head_dim": 8, "rope_theta": 5e5}, {}, TURN(8, sections=[2, 2], frequencies=[pf.geometric(4, base=5e5)[i::2] for i in (0, 1)])),
     ({"model_type": "pixtral", "head_dim": 64}, {"layout": "interleaved"}, pf.presets.pixtral(64, layout="interleaved")),
     # this class does not read the inner base, which is accepted if it is the default
     ({"model_type": "dinov3_vit", "hidden_size": 384, "num_attention_heads": 6, "rope_parameters": {"rope_theta": 100.0}}, {}, pf.presets.dinov3(64)),
     # pairs that belong to no axis of atoms do not rotate
+    (ATOMS, {}, TURN(16, frequencies=[1.0, 0.1] * 3 + [1.0, 0.0], sections=[2, 2, 2, 2])),
     (ATOMS | {"num_uid_rope_pairs": 2}, {}, TURN(16, frequencies=[1.0, 0.1] * 3 + [1.0, 0.01], sections=[2, 2, 2, 2])),
     # qk_rope_head_dim is the rotated width itself, so partial_rotary_factor must not shorten it
     ({"model_type": "mistral4", "qk_rope_head_dim": 64, "head_dim": 128, "rope_parameters": {"partial_rotary_factor": 0.5, "rope_theta": 1e4}}, {}, TURN(64, **LATENT)),
@@ -187,6 +189,8 @@ READ = [
         {"model_type": "nomic_bert", "hidden_size": 768, "num_attention_heads": 12, "rotary_emb_interleaved": False, "rotary_emb_base": 1000,
          "rotary_emb_fraction": 1.0, "rotary_emb_scale_base": None, "rotary_scaling_factor": 2}, {}, TURN(64, base=1000.0),
     ),
+    # this key is three edits away from rotary_dim, and so no mistake
+    (LLAMA | {"oarydimt": 64}, {}, TURN(128)),
     # two keys for the base, or for the width, are accepted if they have the same value
     ({**LLAMA, "rope_theta": 1e6, "theta": 1e6}, {}, TURN(128, base=1e6)),
     ({"model_type": "llama", "hidden_size": 256, "n_embd": 256, "num_attention_heads": 4, "n_head": 4}, {}, TURN(64)),
@@ -240,6 +244,7 @@ REFUSED = {
     "CLIP": (CLIP, ["'clip' has no rotary encoding", "text_config, vision_config"]),
     "alibi": ({"model_type": "falcon", "alibi": True, "head_dim": 64}, ["alibi", "True", "ALiBi"]),
     "head of LongCat": ({"model_type": "longcat_flash", "qk_rope_head_dim": 32}, ["head_dim=64 (the default of the class)", "qk_rope_head_dim=32"]),
+    "head_dim of LongCat": ({"model_type": "longcat_flash", "qk_rope_head_dim": 32, "head_dim": 16}, ["head_dim=16 and qk_rope_head_dim=32"]),
     "no base of EXAONE": ({"model_type": "exaone", "head_dim": 128}, ["lacks 'rope_theta'", "exaone"]),
     "MLPs of Dory": ({"model_type": "dory", "layer_types": ["sliding_attention", "mlp", "mlp", "full_attention"]}, ["layer_types", "'mlp' after the type"], {"layer": 0}),
     "no base": ({"model_type": "olmo_hybrid", "head_dim": 8, "rope_parameters": {"rope_theta": None}}, ["rope_theta", "no rotary"]),
@@ -288,6 +293,8 @@ REFUSED = {
     "null base of Grok": ({"model_type": "grok-1", "head_dim": 8, "rope_theta": None}, ["rope_theta", "None"]),
     "type of no string": ({**LLAMA, "rope_scaling": {"type": ["yarn"]}}, ["['type']", "['yarn']", "string"]),
     "number missing": ({**LLAMA, "rope_scaling": {"type": "linear"}}, ["config['rope_scaling']", "'factor'"]),
+    "a base of atoms": (ATOMS | {"spatial_rope_base_frequency": 0}, ["spatial_rope_base_frequency", "positive", "0"]),
+    "another base of atoms": (ATOMS | {"uid_rope_base_frequency": -1.0}, ["uid_rope_base_frequency", "positive", "-1.0"]),
     "a count of atoms": (ATOMS | {"num_uid_rope_pairs": -1}, ["num_uid_rope_pairs", "at least 0", "-1"]),
     "more pairs than a head of atoms": (ATOMS | {"num_uid_rope_pairs": 3}, ["9 pairs to rotate", "8 pairs"]),
     "no mscale": ({**PHIMOE, "rope_scaling": {"type": "longrope", "short_factor": SHORT_64, "long_factor": LONG_64, "long_mscale": 1.5}}, ["lacks 'short_mscale'", "phimoe"], {"seq_len": 5}),
@@ -309,6 +316,7 @@ REFUSED = {
     "layers of their own": ({"model_type": "embedding_gemma2_text", "head_dim": 256, "rope_parameters": {"full_attention": {"rope_theta": 1e6}}, "per_layer_config": {"1": {"head_dim": 64}}}, ["per_layer_config", "layer="]),
     "a kind alone": ({**V4, "rope_scaling": None, "rope_parameters": {"compress": {"rope_theta": 1.6e5}}, "compress_ratios": [4]}, ["lacks 'main'", "deepseek_v4"]),
     "no part for a kind": ({"model_type": "laguna", "layer_types": ["full_attention"], "rope_parameters": {"full_attention": {"rope_theta": 1e4}}}, ["partial_rotary_factor", "laguna"]),
+    "a base for each layer of Llama": ({**LLAMA, "rope_theta": [1e4, 5e5]}, ["rope_theta", "must be a real number"], {"layer": 0}),
     "positions that are scaled": ({"model_type": "llama", "head_dim": 8, "rope_position_scale": 2.0}, ["rope_position_scale", "2.0", "not read"]),
     "type outside": ({**LLAMA, "rope_type": "yarn"}, ["rope_type", "'yarn'", "rope_scaling"]),
     "alpha and factor": ({"model_type": "hunyuan_v1_dense", "head_dim": 8, "rope_scaling": {"type": "ntk", "alpha": 100.0, "factor": 2.0}}, ["alpha", "100.0", "rope_type is 'ntk'"]),
@@ -341,6 +349,7 @@ REFUSED = {
     "different axes": ({"model_type": "hunyuan_vl", "text_config": {"model_type": "hunyuan_vl_text", "head_dim": 128, "rope_scaling": XDROPE}}, ["hunyuan_vl_text", "different axes", "layout='half'"]),
     "no such layout": (NEW, ["layout must be one of"], {"layout": "neox"}),
     "lists of several lengths": ({**PHI3, "rope_scaling": {"type": "su", "short_factor": [1.0, [2.0]], "long_factor": LONG}}, ["short_factor", "48", "several lengths"], {"seq_len": 9}),
+    "lists of zeros": ({**PHI3, "rope_scaling": {"type": "su", "short_factor": [0.0] * 48, "long_factor": LONG}}, ["short_factor", "positive numbers, not 0.0"], {"seq_len": 9}),
     "lists in lists": ({**LLAMA, "rope_theta": DEEP}, ["config is nested too deeply"]),
     "a kind of Llama": (LLAMA, ["layer_type='mamba'", "llama", "leave layer_type out"], {"layer_type": "mamba"}),
     "length as text": (LLAMA, ["seq_len", "'long'"], {"seq_len": "long"}),

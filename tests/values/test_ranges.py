@@ -122,6 +122,7 @@ STEPS = {
     **{f"frequency {f:g} from -1": Steps(-1, 1, 3, (f,)) for f in (1e16, 1e30, 1e300, 1.7e308)},
     **{f"frequency {f:g} by 2": Steps(Fraction(1, 3), 2, 2, (f,)) for f in (1e16, 1e30, 1e300, 1.7e308)},
     **{f"from {-p:g}": Steps(-p, p, 2, (1e-300,)) for p in (1e300, 1e305, 1.7e308)},
+    "third and 1e300": Steps(Fraction(1, 3), 1e300, 2, (1e6,)),
     "subnormal frequencies": Steps(-1, 1, 4, (5e-324, 1e-310)),
     **{f"midpoint {p:g}": Steps(p, 1, 1, (1.0,)) for p in MIDPOINTS},
     "frequencies far apart": Steps(1e-20, 1, 1, (1.0, 1e-300, 3e-260, 1e-200)),
