@@ -348,13 +348,19 @@ def test_functions_that_raise_are_wrong_with_call():
 
 @wrong_calls("""
     pf.check(np.sin, 3) | TypeError | expected must be a config, the path
+    pf.check(np.sin, config=3) | TypeError | config must be
     pf.check(np.sin, "no_such_preset") | AttributeError | no_such_preset
     pf.check(np.sin, ENCODING, config={}) | TypeError | pass expected or config, not both
     pf.check(np.sin, ENCODING, call="rows") | ValueError | call must be 'positions' or 'length'
+    pf.check(Style) | TypeError | source is the class Style
     pf.check(np.zeros((4, 4))) | TypeError | source must be a function
+    pf.check(None) | TypeError | source must be a function
+    pf.check([1.0], config={}) | TypeError | source must be a function
     pf.check(ENCODING) | TypeError | source must be a function
     pf.check({}, ENCODING) | TypeError | expected is for functions
+    pf.check({}, call="length") | TypeError | call is for functions
     pf.check(ENCODING.encode, "nemos") | ValueError | pass an Encoding
+    pf.check(ENCODING.encode, "alphafold3") | ValueError | pass an Encoding
 """)
 def test_errors_name_the_argument(call, error, words):
     raises(call, error, words)

@@ -19,18 +19,32 @@ GEMMA = {"model_type": "gemma3_text", "head_dim": 256, "num_hidden_layers": 12, 
 FREQUENCIES = (1e4 ** (-np.arange(64) / 64)).astype(np.float32)
 COS, SIN = pf.Rotary(128).tables(100)
 NAME = "model.layers.0.self_attn.rotary_emb.inv_freq"
+SCALING = {"rope_type": "linear", "factor": 2}
+PARAMETERS = {"full_attention": {"rope_theta": 1e6}}
+PARAMETERS_OF_ONE_KIND = {"rope_parameters": PARAMETERS, "layer_types": ["full_attention", "x"]}
 # keys: names of cases. Values: (config, expected verdict, words of the reason).
 # fmt: off
 UNREAD = {
     "base as text": ({**LLAMA, "rope_theta": "500000"}, "wrong", "rope_theta"),
+    "base below 0": ({**LLAMA, "rope_theta": -1}, "wrong", "must be a finite positive number, not -1"),
+    "width as text": ({**LLAMA, "head_dim": "wide"}, "wrong", "'head_dim'] must be an integer, not 'wide'"),
     "unknown rope_type": ({**LLAMA, "rope_scaling": {"rope_type": "liner", "factor": 4}}, "wrong", "'liner'"),
     "misspelt factor": ({**LLAMA, "rope_scaling": {"rope_type": "linear", "fctor": 4}}, "wrong", "did you mean factor"),
     "misspelt base": ({**LLAMA, "rope_thet": 5e5}, "wrong", "did you mean rope_theta"),
     "two bases": ({**LLAMA, "rope_theta": 5e5, "rope_parameters": {"rope_theta": 1e6}}, "wrong", "different bases"),
+    "two scalings": ({**LLAMA, "rope_scaling": SCALING, "rope_parameters": {"rope_theta": 1}}, "wrong", "both rope_s"),
+    "scaling as a list": ({**LLAMA, "rope_scaling": [1]}, "wrong", "must be a mapping"),
+    "number of layers as a bool": ({**GEMMA, "layer_types": 7, "num_hidden_layers": True}, "wrong", "not True"),
+    "kinds of layers as a number": ({**GEMMA, "layer_types": 7}, "wrong", "must be a sequence of strings, not 7"),
+    "a kind of layers without parameters": ({**GEMMA, **PARAMETERS_OF_ONE_KIND}, "wrong", "no parameters for x"),
     "rotary encoding and a part": ({**LLAMA, "text_config": {"text_config": {"model_type": []}}}, "wrong", "also contains"),
     "yarn without a length": ({**LLAMA, "rope_scaling": {"rope_type": "yarn", "factor": 4.0}}, "unknown", "lacks"),
+    "no heads": ({"model_type": "llama", "hidden_size": 1024, "rope_theta": 5e5}, "unknown", "num_attention_heads"),
     "unknown type": ({"model_type": "no_such", "head_dim": 128, "rope_theta": 5e5}, "unknown", "'no_such'"),
+    "unknown architecture": ({"model_type": "no_such", "architectures": ["No"], "head_dim": 8}, "unknown", "'no_such'"),
+    "numbers as names": ({"model_type": 1, "architectures": 5}, "unknown", "config['model_type']=1 is unknown"),
     "nothing": ({}, "unknown", "no model_type"),
+    "gpt2": ({"model_type": "gpt2", "n_embd": 1024, "n_head": 8}, "unknown", "no rotary encoding"),
     "bert": ({"model_type": "bert", "hidden_size": 1024, "num_attention_heads": 8}, "unknown", "no rotary encoding"),
 }
 # fmt: on

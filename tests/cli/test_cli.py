@@ -72,26 +72,48 @@ def test_help(monkeypatch, capsys):
 @each_line(r"""
     arguments | words
     tabel 4 4 -o o.npy | not 'tabel'; did you mean 'table'\? \(see posenc-fast --help\)
+    --verison | no option --verison; did you mean '--version'
     table 4 4 -o o.npy --wokers 2 | --wokers; did you mean '--workers'\? \(see posenc-fast table --help\)
+    table 4 4 -o o.npy --wokers=2 | no option --wokers; did you mean '--workers'
+    table --wokers 2 | no option --wokers; did you mean '--workers'
     encode sin --d-model 2 | ^sin: No such file or directory
     table 5 4 --lenght 3 | no option --lenght; did you mean 'LENGTH'\? Pass its value without an option name \(see
+    table 5 --d-model 3 | no option --d-model; did you mean 'D_MODEL'
+    plot heatmap 8 --lenght 3 -o o.png | no option --lenght; did you mean '--length'
     encode three.npy -o o.npy --periods day week | separate the cycles by commas: --periods day,week\s
+    encode -o o.npy --periods day, 12h 7D three.npy | by commas: --periods day,12h,7D\s
+    encode three.npy --periods=day week -o o.npy | by commas: --periods day,week\s
+    encode three.npy --periods 24 168 -o o.npy | by commas: --periods 24,168\s
+    plot clocks --periods 1D 7D -o o.png | by commas: --periods 1D,7D\s
     table 4 4 -o o.npy --sinus | no option --sinus \(see posenc-fast table --help\)
+    table 4 4 4 -o o.npy | unrecognized arguments: 4
     table 4 4 -o o.npy --layout interleavd | not 'interleavd'; did you mean 'interleaved'
+    table four 4 -o o.npy | four
     table -4 4 -o o.npy | length must be at least 0, not -4
+    table 4 4 -o o.npy --step 1e | 1e
     table 4 4 -o o.npy --workers 0 | workers must not be 0
+    table 4 4 -o o.npy --functions sin | --functions
+    table 4 4 -o o.npy --functions sin tan | tan
     table 4 4 -o o.npy --frequencies missing.npy | missing.npy: No such file
     table 4 4 -o o.npy --frequencies three.npy | frequencies has 3 values
     table 4 4 -o no/o.npy | no: the directory does not exist
     table 3 4 -o /proc/o.npy | ^/proc(/o\.npy)?: [^:]+\n$
+    table 4 4 -o o.npy --no-compare | --no-compare
+    table 4 4 -o . | not a regular file
     table 4 4 -o /dev/null | not a regular file; choose another path
     table 99999999999999999 64 -o o.npy | 99999999999999999 rows of 64 columns of float32 .* more than a file can .*; reduce
     identify | TABLE
+    identify missing.npy | missing.npy: No such file
     identify '' | ^: No such file or directory
     identify three.npy | table has shape \(3,\), but must have shape \(rows, columns\)
+    identify three.npy --start nan | start must be a finite number
     identify three.npy --key pe | three.npy has no keys.*leave --key out
+    presets wisper | no preset 'wisper'; perhaps whisper
     presets whisper --search diffusion | leave NAME or --search out
     table 4 4 -o o | o must end with .npy, .npz, .csv or .parquet, or --format
+    table 4 4 -o o.npy --format txt | '?npy'?, '?npz'?, '?csv'?, '?parquet'?
+    encode three.npy --d-model 4 -o o.csv.gz | o.csv.gz must end with
+    encode three.npy --d-model 4 -o o.npy --delimiter ';' | three.npy is not CSV; leave --delimiter out
     encode three.npy --d-model 4 -o o.npy --column 0 | leave --column out
     encode missing.npy --d-model 4 -o o.npy | missing.npy: No such file
     encode three.npy --d-model 4 --keep -o o.csv | three.npy is a .npy file and has no columns; leave --keep
@@ -247,7 +269,9 @@ SCRIPT = "import sys; from posenc_fast.__main__ import main; sys.exit(main())"
     ("code", "module", "status", "words"),
     [
         (["-m", "posenc_fast"], "numpy", -signal.SIGINT, None),
+        (["-mposenc_fast"], "numpy", -signal.SIGINT, None),
         (["posenc-fast"], "numpy", -signal.SIGINT, None),
+        (["-m", "other"], "numpy", -signal.SIGINT, "KeyboardInterrupt"),
         (["-c", SCRIPT], "numpy", -signal.SIGINT, "KeyboardInterrupt"),
         # the command installs its handlers of signals before it imports shtab
         (["-m", "posenc_fast"], "shtab", 130, "^posenc-fast: error: interrupted\n$"),
@@ -263,6 +287,7 @@ def test_signal_during_imports(code, module, status, words, inside):
     # this file replaces a module that the command imports, and interrupts the process
     interrupt = "import os, signal, time; os.kill(os.getpid(), signal.SIGINT); time.sleep(30)"
     Path(f"path/{module}.py").write_text(interrupt)
+    Path("path/other.py").write_text(SCRIPT)
     path = os.pathsep.join([str(inside / "path"), str(Path(pf.__file__).parents[1])])
     arguments = ["completion", "bash"] if module == "shtab" else ["info"]
     ended = finish(command(*arguments, code=code, env={"PYTHONPATH": path}))
@@ -381,8 +406,10 @@ def test_process_with_a_closed_standard_output():
 
 @each_line("""
     stream | arguments | message
+    stdin | encode --d-model 4 -o o.npy | give INPUT, a file of positions (- is standard input)
     stdin | encode - --d-model 4 -o o.npy | standard input is closed
     stdout | info | none
+    stdout | presets | none
     stdout | table 4 4 -o - | standard output is closed
     stdout | encode missing.csv --d-model 4 -o o.npy | missing.csv: No such file or directory
 """)
@@ -419,7 +446,9 @@ def test_terminals_get_no_bytes(monkeypatch, capsys):
     ("arguments", "words"),
     [
         ("table", "posenc-fast: \x1b[1;31merror:\x1b[0m the following"),
+        ("presets", " rotary encodings:\x1b[0m\n"),
         ("presets whisper", "\x1b[1mfrequency i\x1b[0m  "),
+        ("presets --search whisper", "\x1b[1mwhisper\x1b[0m  "),
         ("check pe.npy", "\x1b[32mright\x1b[0m    pe: "),
     ],
 )

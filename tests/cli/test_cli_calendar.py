@@ -120,12 +120,21 @@ def test_lengths_of_numbers():
 @each_line("""
     arguments | words
     t.csv --d-model 64 | are timestamps; pass --periods, such as --periods day,week, without --d-model
+    t.npy --d-model 64 | pass --periods
     t.parquet --d-model 64 | pass --periods
+    t.csv --d-model 64 --base 500 --first 2 | pass --periods
+    t.csv --preset diffusers_timesteps --d-model 8 | pass --periods
     t.csv --periods 24 | periods has 24 without a unit, but positions has timestamps; .*'day', .*'24h'
+    t.npy --periods 0.5,86400 | periods has 0.5 without a unit
+    t.parquet --periods day,24 | 24
+    p.csv --column time --periods dya | periods has 'dya'.*did you mean 'day'
+    p.csv --column time --periods , | periods must have at least one
     p.csv --column time --periods day --timezone Europe/Berln | 'Europe/Berln'.*did you mean 'Europe/Berlin'
     p.csv --column time --periods 12h --timezone Europe/Berlin | timezone='Europe/Berlin' needs a calendar cycle
     p.csv --column time --timezone Europe/Berlin --d-model 4 | --timezone is for the cycles of --periods
     p.csv --column time --periods day --d-model 4 | --periods excludes --d-model
+    p.csv --column time --periods day --preset vaswani2017 | --periods excludes --preset
+    p.csv --column time --periods day --freq-shift 1 | --periods excludes --freq-shift
     p.csv --column n --periods day,month | 'n': positions has numbers, but the cycle 'month' needs timestamps
     p.csv --column late --periods day --timezone UTC | p.csv, column 'late': positions has .*, but .* supports .* 9999
 """)

@@ -81,6 +81,7 @@ OTHER = "avx2" if "neon" in pf.isa_levels() else "neon"
 
 @wrong_calls(f"""
     pf.use_backend("rust") | ValueError | 'rust'
+    pf.use_backend(None) | ValueError | None
     pf.use_backend("python", "avx2") | ValueError | 'avx2'
     pf.use_backend("cython", "sse9") | ValueError | isa must be one of; 'sse9'
     pf.use_backend("cython", 5) | ValueError | isa must be one of; 5

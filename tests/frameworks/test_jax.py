@@ -50,6 +50,7 @@ ONES = jnp.ones((2, 8))
 
 @wrong_calls("""
     E.add_to(ONES) | TypeError | x must be a numpy array, not ; give numpy.asarray(x)
+    pf.Rotary(8).apply(ONES) | TypeError | x must be a numpy array, not ; give numpy.asarray(x)
     E.add_to(np.ones((2, 8)), out=ONES) | TypeError | out must be a numpy array, not
     E.add_to(np.from_dlpack(ONES), out=np.from_dlpack(ONES)) | ValueError | out is read-only
     jax.jit(E.encode)(jnp.arange(3)) | TypeError | positions has no values yet, because jax traces it; use the functions of posenc_fast.jax
@@ -333,6 +334,7 @@ X = np.ones((2, 3, 8), np.float32)
     pfj.rotate(ENCODING, X) | TypeError | rotary; posenc_fast.Rotary; Encoding
     pfj.add_to(ROTARY, X) | TypeError | encoding; posenc_fast.Encoding; Rotary
     pfj.encode(ROTARY, i) | TypeError | encoding; posenc_fast.Encoding; Rotary
+    pfj.table(ENCODING, -1, start=i) | ValueError | length; -1
     pfj.table(ENCODING, 3, start=i + 0.5) | TypeError | start; float32; use encode(encoding, start + step
     pfj.add_to(ENCODING, X, start=i + 0.5) | TypeError | start; float32; pass positions=start +
     pfj.rotate(ROTARY, X, start=i + np.arange(2)) | TypeError | start; int32[2]; jax.vmap
@@ -343,7 +345,11 @@ X = np.ones((2, 3, 8), np.float32)
     pfj.encode(IMAGE, jnp.stack([i, i, i])) | ValueError | positions; (3,); (.., 2)
     pfj.add_to(ENCODING, X[..., :6]) | ValueError | x; (2, 3, 6); 8; d_model
     pfj.add_to(ENCODING, X.astype(int)) | TypeError | x; int
+    pfj.add_to(ENCODING, X, start="0") | TypeError | start; '0'
     pfj.add_to(ENCODING, X, start=1, positions=jnp.arange(3)) | ValueError | start=1; positions
+    pfj.add_to(ENCODING, X, positions=jnp.arange(4) + i) | ValueError | positions; (4,); (3,)
+    pfj.add_to(IMAGE, X) | ValueError | one axis; 2
+    pfj.rotate(ROTARY, X[0, 0] + i) | ValueError | x; (8,); head_dim
     pfj.rotate(ROTARY, X, seq_axis=-1) | ValueError | seq_axis=-1; (2, 3, 8)
     pfj.rotate(ROTARY, X, inverse=i) | TypeError | inverse
     pfj.rotate(ROTARY, X, positions=jnp.zeros((3, 3)) + i) | ValueError | (3, 3); (2, 3)

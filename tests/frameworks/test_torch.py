@@ -422,18 +422,26 @@ def adding(d_model=8, **options):
 @wrong_calls(
     """
     adding()(X.numpy()) | TypeError | x; torch.Tensor; ndarray
+    adding(6)(X) | ValueError | (2, 3, 8); (length, batch, 6)
+    adding()(X[0, 0]) | ValueError | (8,); (length, 8)
     adding()(X[None]) | ValueError | (1, 2, 3, 8); (length, batch, 8)
     adding(6, batch_first=True)(X) | ValueError | (2, 3, 8); (batch, length, 6)
     adding(inplace=True)(GRAD) | ValueError | x; gradients; no_grad
     adding(inplace=True)(X[:1].expand(5, 3, 8)) | ValueError | x; expanded
     adding(inplace=True)(NEGATIVE) | ValueError | x; negated view; resolve_neg
+    pt.RotaryEncoding(pf.Rotary(8), inplace=True)(NEGATIVE, X) | ValueError | q ; negated view; resolve_neg
     adding()(X, start=0.5) | TypeError | start; 0.5; positions
+    adding()(X, start=True) | TypeError | start; True
     adding()(X, positions=[0, 1]) | TypeError | positions; list
     adding()(X, positions=torch.arange(3)) | ValueError | (3,); (2,), with; (3, 2), with
     adding()(X, positions=torch.arange(2), start=1) | ValueError | start=1
     adding()(X, positions=X[:, 0, 0] > 0) | TypeError | positions must be integers or real numbers, not torch.bool
+    adding()(X, positions=X[:, 0, 0] * 1j) | TypeError | positions must be integers or real numbers, not torch.complex64
+    adding()(X, positions=GRAD[:, 0, 0]) | ValueError | positions; gradients; detach
     adding()(X, positions=META[:, 0, 0]) | ValueError | positions; meta; cpu
     adding()(X, start=2**64) | (ValueError, RuntimeError) | 18446744073709551616
+    adding(0) | ValueError | d_model; 0
+    adding(dropout=1.5) | ValueError | dropout; 1.5
     adding(x_scale="root") | ValueError | x_scale; 'root'; 'sqrt'
     adding(x_scale=math.nan) | ValueError | x_scale; nan
     adding(encoding="whispers") | AttributeError | whispers; whisper
@@ -443,19 +451,27 @@ def adding(d_model=8, **options):
     PIXELS(X, start=(1, 2, 3)) | ValueError | (1, 2, 3); 2
     PIXELS(X, start=(1, 0.5)) | TypeError | start; 0.5
     PIXELS(X, positions=torch.zeros(2, 3)) | ValueError | (2, 3); (2, 3, 2)
+    PIXELS(X, positions=torch.zeros(2, 3, 2), start=(0, 1)) | ValueError | start=(0, 1)
     adding(precision="double") | ValueError | precision; double
     adding(encoding=E, base=2.0) | TypeError | base; sinusoidal(8)
+    pt.table(E, 3, dtype=torch.int32) | TypeError | dtype; torch.int32
     pt.table(E, 3, out=META[0]) | ValueError | out; meta; CPU
     pt.table(E, 3, out=GRAD[0]) | ValueError | out; gradients
     pt.table(E, 3, dtype=torch.float32, out=X[0].half()) | ValueError | out; float16; float32
     pt.table(E, 4, out=X[0]) | ValueError | out; (3, 8); (4, 8)
+    pt.table(E, 3, out=X[0, :1].expand(3, 8)) | ValueError | out has strides (0, 1), so several values share memory
+    pt.table(E, 3, out=X.flatten().as_strided((3, 8), (1, 1))) | ValueError | out has strides (1, 1)
     pt.table(E, 3, out=X.flatten().as_strided((3, 8), (4, 1))) | ValueError | out has strides (4, 1)
     pt.grid([GRAD[0, 0], 3], PIXELS.encoding, out=X) | ValueError | out; axes[0] requires gradients
     pt.encode(E, [1.0]) | TypeError | positions; list
     pt.encode(E, GRAD[0, 0], out=X[0]) | ValueError | positions; gradients; out
     pt.add_to(E, META) | ValueError | x; meta; x.cpu()
     pt.add_to(E, GRAD, out=X) | ValueError | x; gradients; out; no_grad
+    pt.add_to(E, X, out=GRAD) | ValueError | out; gradients
     pt.add_to(E, X[:1].expand(2, 3, 8), out=X[:1].expand(2, 3, 8)) | ValueError | out; strides (0, 8, 1); contiguous
+    pt.add_to(pf.sinusoidal(6), X) | ValueError | x; (2, 3, 8); 6
+    pt.add_to(E, X.numpy()) | TypeError | x; ndarray
+    pt.rotate(pf.Rotary(8), GRAD, out=X) | ValueError | x; gradients; out; no_grad
     """
 )
 def test_errors(call, error, words):

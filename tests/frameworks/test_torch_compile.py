@@ -159,13 +159,21 @@ def test_gradients(name, compiler, rng):
 # the compiler reports most errors as an error of its own, with the message of the error
 @wrong_calls(
     """
+    table(x, dtype=torch.int32) | Exception | dtype must be one of
     encode(x, dtype=torch.int32) | Exception | dtype must be one of
+    encode(x.to("meta")) | Exception | positions is on meta, but must be on the CPU
     add_to(x.to("meta")) | Exception | x is on meta, but must be on the CPU
+    rotate(x.to("meta")) | Exception | x is on meta, but must be on the CPU
     rotate(x.int()) | Exception | x must be of float64
+    rotate(x[..., :4]) | Exception | x has shape
     add_to(x[..., :4]) | Exception | x has shape
+    pt.encode(IMAGE, x) | Exception | positions
+    rotate(x, positions=torch.arange(3.0).requires_grad_()) | Exception | positions requires gradients
     add_to(x, positions=torch.arange(3.0).requires_grad_()) | Exception | positions requires gradients
     rotate(x, start=2**70) | Exception | too big
     add_to(x, out=torch.zeros(1, 3, 4)) | Exception | out has shape (1, 3, 4); must have (2, 3, 8)
+    add_to(x, out=torch.zeros(2, 3, 8, dtype=torch.float64)) | Exception | out has; dtype torch.float64; torch.float32
+    rotate(x, out=torch.zeros(2, 3, 8, device="meta")) | Exception | out is on meta, but must be on the CPU
     """,
     "x",
 )

@@ -34,6 +34,7 @@ DENSE = r"must be dense: give {}\.to_dense\(\)"
 NESTED = r"is a nested tensor, but must be dense: give {}\.to_padded_tensor\(0\)"
 KINDS = {
     "sparse": (lambda: torch.eye(4).to_sparse(), r"torch\.sparse_coo, but " + DENSE),
+    "mkldnn": (lambda: torch.eye(4).to_mkldnn(), r"torch\._mkldnn, but " + DENSE),
     "nested": (lambda: nested([X, X[1:]]), NESTED),
     "jagged": (lambda: nested([X, X[1:]], layout=torch.jagged), NESTED),
 }
@@ -45,28 +46,40 @@ DTYPES = {
 CORE = {
     "positions-encode": ENCODING.encode,
     "positions-add_to": lambda each: ENCODING.add_to(ARRAY, positions=each),
+    "positions-apply": lambda each: ROTARY.apply(ARRAY, positions=each),
+    "positions-tables": ROTARY.tables,
     "variance-encode": lambda each: ENCODING.encode(ARRAY, variance=each),
     "offset-shift": lambda each: ROTARY.shift(ARRAY, each),
     "cos-apply_tables": lambda each: ROTARY.apply_tables(ARRAY, each, ARRAY[:, :2]),
+    "sin-apply_tables": lambda each: ROTARY.apply_tables(ARRAY, ARRAY[:, :2], each),
     "axes[1]-grid": lambda each: pf.grid([2, each], IMAGE),
 }
 FUNCTIONS = {
     "positions-torch.encode": lambda each: pt.encode(ENCODING, each),
     "positions-torch.add_to": lambda each: pt.add_to(ENCODING, X, positions=each),
+    "positions-torch.rotate": lambda each: pt.rotate(ROTARY, X, positions=each),
     "x-torch.add_to": lambda each: pt.add_to(ENCODING, each),
+    "x-torch.rotate": lambda each: pt.rotate(ROTARY, each),
     "axes[1]-torch.grid": lambda each: pt.grid([2, each], IMAGE),
     "out-torch.table": lambda each: pt.table(ENCODING, 4, out=each),
+    "out-torch.encode": lambda each: pt.encode(ENCODING, torch.arange(4), out=each),
     "out-torch.add_to": lambda each: pt.add_to(ENCODING, X, out=each),
+    "out-torch.rotate": lambda each: pt.rotate(ROTARY, X, out=each),
     "out-torch.grid": lambda each: pt.grid([2, 2], IMAGE, out=each),
 }
 MODULES = {
     "x-SinusoidalEncoding": lambda each: pt.SinusoidalEncoding(4)(each),
+    "x-SinusoidalEncoding-image": lambda each: pt.SinusoidalEncoding(8, encoding=IMAGE)(each),
     "q-RotaryEncoding": lambda each: pt.RotaryEncoding(ROTARY)(each),
     "k-RotaryEncoding": lambda each: pt.RotaryEncoding(ROTARY)(X, each),
+    "k-rotate_queries_with_cached_keys": lambda each: pt.RotaryEncoding(4).rotate_queries_with_cached_keys(X, each),
     "x-rotary_embedding": lambda each: pt.rotary_embedding(each, X[:, :2], X[:, :2]),
     "cos-rotary_embedding": lambda each: pt.rotary_embedding(HEADS, each, X[:, :2]),
+    "sin-rotary_embedding": lambda each: pt.rotary_embedding(HEADS, X[:, :2], each),
     "q-apply_rotary_pos_emb": lambda each: pt.apply_rotary_pos_emb(each, HEADS, X, X),
+    "k-apply_rotary_pos_emb": lambda each: pt.apply_rotary_pos_emb(HEADS, each, X, X),
     "cos-apply_rotary_pos_emb": lambda each: pt.apply_rotary_pos_emb(HEADS, HEADS, each, X, 2),
+    "sin-apply_rotary_pos_emb": lambda each: pt.apply_rotary_pos_emb(HEADS, HEADS, X, each, 2),
 }
 OF_MODULES = {
     "positions-SinusoidalEncoding": lambda each: pt.SinusoidalEncoding(4)(X, positions=each),

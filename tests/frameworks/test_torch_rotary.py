@@ -187,15 +187,18 @@ def test_gradients_of_one_table(name, rng):
     given = {"cos": cos, "sin": sin}
 
     def call(table):
-        return pt.apply_rotary_pos_emb(q, q.flip(-1), **given | {name: table}, tables="pairs")[1]
+        return pt.apply_rotary_pos_emb(q, q.flip(-1), **given | {name: table}, tables="pairs")
+
+    def loss(table):
+        return sum((rotated * q).sum() for rotated in call(table))
 
     table = given[name].clone().requires_grad_()
     assert torch.autograd.gradcheck(call, table)
-    of_func = torch.func.grad(lambda table: call(table).sum())(given[name])
-    torch.testing.assert_close(of_func, torch.autograd.grad(call(table).sum(), table)[0])
+    torch.testing.assert_close(torch.func.grad(loss)(given[name]), torch.autograd.grad(loss(table), table)[0])
 
 
 Q, COS, META = torch.zeros(2, 4, 3, 8), torch.zeros(1, 3, 8), torch.empty(1, 3, 8, device="meta")
+BATCH_OF_TWO = torch.zeros(3, 3, 8)
 
 
 def hugging_face(q=Q, k=Q, cos=COS, sin=COS, unsqueeze_dim=1, **options):
@@ -209,22 +212,35 @@ def rotary(head_dim=8, **options):
 @wrong_calls(
     """
     rotary("64") | TypeError | rotary; 64
+    rotary(True) | TypeError | rotary; True
+    rotary(63) | ValueError | 63
     rotary(pf.Rotary(8), base=500.0) | TypeError | base; head_dim
+    rotary(8, precision="double") | ValueError | precision; double
     rotary()(Q, Q, key_start=0.5) | TypeError | key_start; 0.5
     rotary()(Q, Q, key_start=1, positions=torch.arange(3)) | ValueError | key_start=1
     rotary().rotate_queries_with_cached_keys(Q, Q[:, :, :2]) | ValueError | q has 3; k has 2
     rotary(seq_axis=1.0) | TypeError | seq_axis; 1.0
     rotary(seq_axis=-1)(Q) | ValueError | q; seq_axis=-1
+    rotary(seq_axis=3)(Q) | ValueError | q; seq_axis=3
     rotary()(Q[0, 0, 0]) | ValueError | q; (8,)
+    rotary(pf.Rotary(6))(Q) | ValueError | q; (2, 4, 3, 8); 6
+    rotary()(Q, start=0.5) | TypeError | start; 0.5
+    rotary()(Q, positions=torch.arange(4)) | ValueError | (4,); (3,); (2, 3)
     rotary(pf.Rotary(8, sections=[2, 2]))(Q, positions=torch.arange(3)) | ValueError | (3, 2)
     hugging_face(q=Q[0]) | ValueError | q; (4, 3, 8); (batch, heads, length, head_dim)
+    hugging_face(cos=COS.numpy()) | TypeError | cos; ndarray
     hugging_face(cos=META) | ValueError | cos is on meta, q on cpu and k on cpu; all must be on one device
     hugging_face(sin=COS[..., :4]) | ValueError | (1, 3, 8); (1, 3, 4)
     hugging_face(cos=COS[..., :7], sin=COS[..., :7]) | ValueError | (1, 3, 7); even
+    hugging_face(cos=COS[None], sin=COS[None]) | ValueError | (1, 1, 3, 8)
     hugging_face(unsqueeze_dim=0) | ValueError | unsqueeze_dim=0; 1; 2
+    hugging_face(unsqueeze_dim=5) | ValueError | unsqueeze_dim=5; 1; 2
+    hugging_face(cos=COS[0], sin=COS[0], unsqueeze_dim=3) | ValueError | unsqueeze_dim=3; 0; 1
     hugging_face(unsqueeze_dim="1") | TypeError | unsqueeze_dim must be an integer, not '1'
-    hugging_face(cos=torch.zeros(3, 3, 8), sin=torch.zeros(3, 3, 8)) | ValueError | q; (3, 3, 8)
     hugging_face(unsqueeze_dim=2) | ValueError | q; (2, 4, 3, 8); unsqueeze_dim=2
+    hugging_face(cos=BATCH_OF_TWO, sin=BATCH_OF_TWO) | ValueError | q; (3, 3, 8)
+    hugging_face(q=Q[..., :6]) | ValueError | q; (2, 4, 3, 6)
+    hugging_face(sin=torch.arange(24.0).reshape(1, 3, 8)) | ValueError | sin; both halves
     hugging_face(sin=torch.arange(24.0).reshape(1, 3, 8), tables="interleaved") | ValueError | sin; 2i + 1
     hugging_face(tables="pairs") | ValueError | q; (1, 3, 8); tables='pairs'
     hugging_face(tables="full") | ValueError | tables; 'full'; 'pairs'

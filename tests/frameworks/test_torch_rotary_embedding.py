@@ -93,19 +93,27 @@ def called(x=X, cos=COS, sin=COS, ids=None, **options):
 @wrong_calls(
     """
     called(x=X.numpy()) | TypeError | x; torch.Tensor; ndarray
+    called(cos=None) | TypeError | cos; NoneType
     called(interleaved="half") | TypeError | interleaved; 'half'
+    called(x=X[0, 0]) | ValueError | x; (5, 8); (.., length, heads, head_dim)
     called(x=X[..., :7]) | ValueError | x; (2, 3, 5, 7); even
     called(cos=META, sin=META) | ValueError | cos; meta; cpu
     called(sin=COS[:2]) | ValueError | cos; (3, 4); (2, 4)
+    called(cos=COS[0], sin=COS[0]) | ValueError | (4,); (length, 4)
     called(cos=torch.ones(3, 8), sin=torch.ones(3, 8)) | ValueError | (3, 8); (length, 4); apply_rotary_pos_emb
+    called(cos=COS[:, :2], sin=COS[:, :2]) | ValueError | (3, 2); (length, 4); apply_rotary_pos_emb
     called(cos=torch.ones(9, 4), sin=torch.ones(9, 4)) | ValueError | cos; (9, 4); (2, 3, 5, 8); position_ids
+    called(x=X.transpose(1, 2)) | ValueError | (3, 4); (2, 5, 3, 8); x.transpose(-3, -2)
     called(ids=[0, 1, 3]) | ValueError | position_ids; 3; rows 0 to 2; RotaryEncoding
     called(ids=[0, -1, 1]) | ValueError | position_ids; -1; rows 0 to 2
+    called(ids=[0, 1]) | ValueError | position_ids; (2,); (2, 3, 5, 8)
     called(ids=[[0, 1, 2]] * 3) | ValueError | position_ids; (3, 3); (2, 3, 5, 8)
     called(ids=[0.0, 1.0, 2.0]) | TypeError | position_ids; float32; integers
+    called(ids=[True, False, True]) | TypeError | position_ids; bool
     pt.rotary_embedding(X, COS, COS, torch.arange(3).to_sparse()) | (TypeError, ValueError) | position_ids
     pt.rotary_embedding(X, COS, COS, [0, 1, 2]) | TypeError | position_ids; list
     called(cos=COS[None], sin=COS[None], ids=[0, 1, 2]) | ValueError | cos; (1, 3, 4); position_ids; (n, 4)
+    pt.rotary_embedding(X, COS, COS, None, True) | TypeError | positional
     """
 )
 def test_errors(call, error, words):

@@ -343,14 +343,19 @@ def test_tables_of_no_encoding():
     """
     np.ones(20) | ValueError | table has shape (20,), but must have shape (rows, columns), or; for a grid
     np.ones(()) | ValueError | table has shape ()
+    np.ones((1, 1, 8)) | ValueError | table has shape (1, 1, 8)
     np.arange(1280.0).reshape(2, 2, 2, 20, 8) | ValueError | table has shape (2, 2, 2, 20, 8)
+    np.ones((0, 20, 8)) | ValueError | only 0 of the first 0 rows
     np.ones((20, 0)) | ValueError | table has shape (20, 0)
     np.ones((7, 8)) | ValueError | only 7 of the first 7 rows, but needs at least 8 such rows
+    np.ones((0, 8)) | ValueError | only 0 of the first 0 rows
     np.zeros((50, 8)) | ValueError | only 0 of the first 50 rows
     np.full((20, 8), np.nan) | ValueError | table has values that are not finite
     np.vstack([np.ones((2000, 2)), [1, np.inf]]) | ValueError | not finite
     np.ones((20, 8), int) | TypeError | the dtype of table must be one of float64, ; not dtype
+    np.ones((20, 8), complex) | TypeError | the dtype of table must be one of float64
     optional("torch").ones(20, 8).long() | TypeError | table must be one of float64; not dtype('int64'
+    optional("torch").ones(20, 8).cfloat() | TypeError | table must be one of float64; not dtype('complex64'
     optional("torch").full((20, 8), np.nan).bfloat16() | ValueError | not finite
     np.ones((20, 2)), "1" | TypeError | start must be a real number; not '1'
     np.ones((20, 2)), np.nan | ValueError | start must be a finite number; not nan

@@ -78,9 +78,11 @@ SHAPES = {
     "columns of pairs": (COS, SIN, None),
     "halves": (*TWICE, "half"),
     "side by side": (*REPEATED, "interleaved"),
+    "batch": (np.tile(COS, (3, 1, 2)), np.tile(SIN, (3, 1, 2)), "half"),
     "an axis of heads": (*(table[None, :, None] for table in REPEATED), "interleaved"),
     "tokens first": (*(table[:, None, None] for table in TWICE), "half"),
     "complex": (COS + 1j * SIN, None, None),
+    "complex batch": ((COS + 1j * SIN)[None, :, None], None, None),
     "matrices": (np.stack([COS, -SIN, SIN, COS], -1).reshape(1, 16, 1, 32, 2, 2), None, None),
 }
 
@@ -262,16 +264,21 @@ TWO_TABLES = np.stack([COS, SIN])
     """
     dict() | ValueError | pass exactly one of frequencies, cos; and x; , not 0 of them
     dict(frequencies=[1.0], cos=COS) | ValueError | not 2 of them
+    dict(frequencies=[1.0], sin=SIN) | ValueError | sin needs cos
     dict(cos=COS, sin=SIN, turned=COS) | ValueError | turned needs x
     dict(x=COS) | ValueError | x needs turned
     dict(x=COS, turned=COS[:, :4]) | ValueError | x has shape (16, 32) and turned has shape (16, 4)
+    dict(x=1.0, turned=1.0) | ValueError | x has shape ()
+    dict(x=COS, turned=COS, head_dim=4) | ValueError | head_dim=4 differs from the width of x
     dict(x=COS[:1], turned=COS[:1]) | ValueError | at least two tokens
     dict(cos=COS) | ValueError | without sin, cos must be complex
     dict(cos=COS, sin=SIN[1:]) | ValueError | not float64 (16, 32) and float64 (15, 32)
     dict(cos=TWO_TABLES, sin=TWO_TABLES[::-1]) | ValueError | several different tables
     dict(cos=COS, sin=SIN, positions=[1, 2]) | ValueError | has shape (2,), but must have shape (16,)
     dict(cos=COS[:1], sin=SIN[:1]) | ValueError | cos has shape (1, 32), ; at least two tokens
+    dict(cos=1.0, sin=0.0) | ValueError | cos has shape (), ; at least two tokens
     dict(cos=COS[:0], sin=SIN[:0]) | ValueError | must not be empty
+    dict(cos=COS, sin=SIN, positions=np.full(16, np.nan)) | ValueError | positions has values that are
     dict(cos=COS, sin=SIN, positions=np.ones(16)) | ValueError | all positions are 1.0; pass at least two
     dict(cos=np.full((2, 2), np.nan), sin=SIN) | ValueError | cos has values that are not finite
     dict(cos=COS.astype(int), sin=SIN) | TypeError | the dtype of cos must be one of float64

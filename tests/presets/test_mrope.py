@@ -138,26 +138,33 @@ def test_only_models_that_merge_frames_read_the_key_temporal_merge_size():
 
 BAD_CALLS = r"""
 mrope(PHOTO, "qwen2_lv") | 'qwen2_lv', but must have one of .*; did you mean 'qwen2_vl'
+mrope(PHOTO, {}) | model has the model_type None
 mrope(PHOTO, 3) | model must be a model_type or a config, not int
 mrope(PHOTO, "qwen2_vl") | more images than image_grid_thw has grids; both must be of the same images
 photos(video_grid_thw=[[1, 2, 2]]) | video_grid_thw has more grids than there are videos
+mrope(PHOTO, "qwen2_vl", image_grid_thw=[[1, 4, 6], [1, 2, 2]]) | image_grid_thw has more grids than there are images in tokens; both
+mrope(PHOTO, "qwen2_vl", image_grid_thw=[[1, 4, 8]]) | a run of 6 .* The next grid has 8 tokens, but only 6 tokens are left
 mrope(PHOTO, "qwen2_vl", image_grid_thw=[1, 4, 6]) | image_grid_thw has shape \(3,\)
 mrope(PHOTO, "qwen2_vl", image_grid_thw=[[1, 4, 1]]) | has the grid \[1, 4, 1\], but the smallest grid of this model is \[1, 2, 2\]
 mrope(PHOTO, "qwen2_vl", image_grid_thw=[[1.0, 4, 6]]) | image_grid_thw must contain integers, not float64
 mrope(PHOTO / 2, "qwen2_vl") | tokens must be token ids of dtype int32 or int64, not float64
 mrope(PHOTO[None, None], "qwen2_vl") | tokens has shape \(1, 1, 12\)
+photos(attention_mask=np.ones(11)) | attention_mask must have dtype bool
 photos(attention_mask=np.ones(11, bool)) | attention_mask has shape \(11,\)
 photos(attention_mask=np.full(12, 2)) | integers in attention_mask must be 0 or 1
 photos(following="last") | following must be one of 'side', 'largest', not 'last'
 photos(start=3) | start=3 cannot be combined with model; leave out start
+photos(time_step=2.5) | time_step=2.5 cannot be combined with model; leave out time_step
 mrope([PHOTO]) | each part of tokens \(without model\) must be an integer
 mrope([3], image_grid_thw=[[1, 2, 2]]) | image_grid_thw needs model
 mrope(CLIP, "qwen2_5_vl", video_grid_thw=[[3, 2, 2]]) | does not determine the number of positions per second. Pass the config
 mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]], fps=1, second_per_grid=1) | second_per_grid and fps=1 exclude each other
+mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]], fps=0) | fps must be positive, not 0.0
 mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]], second_per_grid=-1) | second_per_grid must be 0 or larger, not -1.0
 mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]], second_per_grid=[1, 2]) | shape \(2,\), but .* for each of 1 videos
 mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]], second_per_grid=2e9) | the last of 3 frames at position .*, but positions must be below
 mrope([1, 2, *CLIP], "qwen2_5_omni", video_grid_thw=[[3, 2, 2]]) | video_grid_thw needs second_per_grid or fps, .* pass one
+mrope(GLM, "glm4v", video_grid_thw=[[3, 2, 2]]) | more images than image_grid_thw has
 mrope([IMAGE, 1], "qwen2_5_omni", image_grid_thw=[[1, 2, 2]]) | Put the begin token before
 mrope([1, IMAGE, 2, AUDIO, 1], "qwen2_5_omni", image_grid_thw=[[1, 2, 2]]) | tokens 2 to 2 must contain the begin and end tokens of .* 2 in total
 mrope([1, IMAGE, AUDIO, 1], "qwen2_5_omni", image_grid_thw=[[1, 2, 2]]) | an image directly next to audio

@@ -226,10 +226,16 @@ def test_names_are_sorted_and_complete():
 
 UNKNOWN = r"""
 wisper | no preset 'wisper'; perhaps whisper
+aimv2 | no preset 'aimv2'; perhaps mae
 streaming | no preset 'streaming'; perhaps streampetr_time, sam, hidream$
+BERT4Keras | perhaps annotated_transformer
 qqqqqq | no preset 'qqqqqq'; posenc_fast.presets.names\(\) lists all presets
 diffusers | perhaps diffusers_3d(, \w+){7}, or another result of search\('diffusers'\)
 stable_diffusion | ; use diffusers_timesteps\(320, flip_sin_to_cos=True, downscale_freq_shift=0\)$
+Stable-Diffusion XL | ; use diffusers_timesteps\(
+pytorch_tutorial | ; use annotated_transformer$
+vit | ; ViT's positions are learned, .* mae and simple_vit
+bert | ; the positions of that model are learned, and have no formula$
 GPT-2 | ; the positions of that model are learned
 rope | ; posenc_fast\.Rotary is RoPE
 phi-3 | ; posenc_fast\.Rotary\.from_config reads the config\.json of that model$
@@ -254,26 +260,37 @@ def test_names_that_are_refused():
 BAD_CALLS = r"""
 whisper(7) | ValueError | channels=7 is odd, but .* has only even widths; give 8 or 6
 whisper(1) | ValueError | channels=1 is odd, but .* has only even widths; give 2$
+whisper(0) | ValueError | channels must be at least 1, not 0
 whisper(8, max_timescale=-1.0) | ValueError | max_timescale must be a finite positive number, not -1.0
 whisper(8, frequencies="double") | ValueError | must be one of 'exact', 'float32', not 'double'
 mae(6) | ValueError | embed_dim=6 must be a multiple of 4, so that each of 2 axes .*; give 8
+monai(9) | ValueError | embed_dim=9 must be a multiple of 6, so that each of 3 axes .*; give 12
 monai(8, spatial_dims=4) | ValueError | spatial_dims must be 2 or 3, not 4
 funnel(8, part="chi") | ValueError | part must be one of 'phi', .*, not 'chi'
+tensor2tensor(8, min_timescale=0) | ValueError | min_timescale must be a finite positive number
 tensor2tensor_nd(5, 3) | ValueError | channels=5 has less than one pair of columns for each of 3 axes; give at least 6
 tatp22(7, 3) | ValueError | channels=7 leaves no column for the last of 3 axes; give 12
 fairseq2_2d(2) | ValueError | encoding_dim=2 leaves no column for the last of 2 axes; .* such as 4
+fairseq2_3d(8, uniform_power=True) | ValueError | encoding_dim=8 leaves no column for the last of 3 axes; .* such as 12
 diffusers_timesteps(16, downscale_freq_shift=8) | ValueError | downscale_freq_shift=8 makes the denominator of the exponents zero for 8 freq
 hyena(8, 40) | ValueError | emb_dim=8 must be odd .*; give 7 or 9
 sam([1.0, 2.0]) | ValueError | gaussian_matrix has shape \(2,\), but must have shape \(axes, k\)
 tancik([np.nan]) | ValueError | weights must be finite
 nemos([[0, 1], [-1, 0]]) | ValueError | masked_frequencies must be a non-empty array of whole numbers
+nemos([[0.5]]) | ValueError | masked_frequencies must be a non-empty array of whole numbers
+nemos([[]]) | ValueError | masked_frequencies must be a non-empty array
 nemos([[1], [2]], period=[1.0]) | ValueError | period has 1 numbers, .* each of 2 axes
+plr([1.0, 2.0]) | ValueError | weight has shape \(2,\), but must have shape \(features, k\)
 pbld([[1.0, 2.0]], [[1.0], [2.0]]) | ValueError | bias_1 has shape \(2, 1\), but must .* of weight_1, \(1, 2\)
+rbf_sampler([[1.0, 2.0]], [1.0]) | ValueError | random_offset has shape \(1,\), but must have shape \(2,\)
 fone(43) | ValueError | embedding_dim=43 leaves no columns .* 22 periods; give at least 44
 fone(44, period_base_list=7) | TypeError | period_base_list must be a sequence of numbers, not 7
 tancik(0.5) | ValueError | weights has shape \(\), but must have shape \(k,\) or \(k, axes\)
+alphafold3([1.0], [0.0, 0.5]) | ValueError | biases has shape \(2,\), but must have shape \(1,\)
+fone(44, period_base_list=(2, -5)) | ValueError | period_base_list must be a finite positive
 mip_nerf(3, 3) | ValueError | max_deg must be at least 4, not 3
 nerfstudio(3, 5, 1e300, 1) | ValueError | min_freq_exp=1e\+300 must lie between -1000 and 1000
+nerfstudio(3, 5, 0, np.inf) | ValueError | max_freq_exp must be a finite number, not inf
 """
 
 

@@ -404,6 +404,7 @@ def test_value(rotary):
 
 
 ROTARY, X, COS, ONES = pf.Rotary(8), np.ones((2, 3, 8), np.float32), np.ones((3, 4)), np.ones(4)
+LINEAR = {"rope_type": "linear", "factor": 2.0}
 LONGROPE = {"rope_type": "longrope", "long_factor": [1.0, 1.0], "original_max_position_embeddings": 9}
 
 
@@ -411,40 +412,54 @@ LONGROPE = {"rope_type": "longrope", "long_factor": [1.0, 1.0], "original_max_po
     pf.Rotary(8, rotary_dim=3) | ValueError | rotary_dim=3; odd
     pf.Rotary(8, rotary_dim=10) | ValueError | rotary_dim=10; head_dim=8
     pf.Rotary(0) | ValueError | head_dim
+    pf.Rotary(8.5) | TypeError | head_dim; 8.5
     pf.Rotary(8, base=-1.0) | ValueError | base; -1.0
     pf.Rotary(8, scaling={"rope_type": "su"}) | ValueError | 'su'; longrope; yarn
     pf.Rotary(8, scaling="yarn") | TypeError | scaling; 'yarn'
     pf.Rotary(8, scaling={"rope_type": "linear"}) | ValueError | 'factor'; 'linear'
     pf.Rotary(8, scaling={"rope_type": "linear", "factor": 0}) | ValueError | 'factor'; positive
+    pf.Rotary(8, scaling={"rope_type": "linear", "factor": "2"}) | TypeError | 'factor'; '2'
     pf.Rotary(8, scaling={**LONGROPE, "short_factor": [1.0]}) | ValueError | 'short_factor'; 4 pairs; (1,)
     pf.Rotary(4, scaling={**LONGROPE, "short_factor": [1.0, -1.0]}) | ValueError | 'short_factor'; only positive numbers, not -1.0
+    pf.Rotary(8, sections=[1, 2]) | ValueError | sections=(1, 2); 4 pairs
     pf.Rotary(8, sections=[0, 2, 0, 2]) | ValueError | sections=(0, 2, 0, 2)
     pf.Rotary(8, sections=4) | TypeError | sections; 4
     pf.Rotary(8, scaling={"rope_type": "axial"}) | ValueError | axial; sections
     pf.Rotary(8, scaling={"rope_type": "xpos"}, sections=[2, 2]) | ValueError | xpos; sections
     pf.Rotary(8, frequencies=[1.0, 2.0]) | ValueError | frequencies has 2 values; rotary_dim=8 has 4 pairs
+    pf.Rotary(8, frequencies=np.ones((4, 2)), sections=[2, 2]) | ValueError | 4 and 4; 2 and 2
+    pf.Rotary(8, frequencies=[pf.geometric(1), pf.geometric(2)]) | ValueError | has 1 and 2 values; 4 pairs
     pf.Rotary(8, frequencies=[pf.geometric(2), pf.geometric(2)], sections=[1, 3]) | ValueError | 2 and 2; 1 and 3 on
     pf.Rotary(8, frequencies=np.ones((2, 2, 2))) | ValueError | (2, 2, 2); (4, axes)
     pf.Rotary(8, frequencies=[1.0, np.inf, 1.0, 1.0]) | ValueError | frequencies must be finite
     pf.Rotary(8, frequencies="slow") | TypeError | frequencies must be real numbers
     pf.Rotary(8, frequencies=ONES, base=5.0) | ValueError | pass frequencies, or base=5.0
+    pf.Rotary(8, frequencies=ONES, scaling=LINEAR) | ValueError | pass frequencies; 'linear'
     pf.Rotary(8, sections=[1.5, 2.5]) | TypeError | each number in sections must be an integer, not 1.5
     pf.Rotary(8, attention_factor=2.0) | ValueError | attention_factor=2.0 needs frequencies
     pf.Rotary(8, frequencies=ONES, attention_factor=-1) | ValueError | attention_factor; -1
     ROTARY.apply([[1.0]]) | TypeError | x; list
     ROTARY.apply(X[..., :6]) | ValueError | (2, 3, 6); head_dim
     ROTARY.apply(X.astype(int)) | TypeError | x; int64
+    ROTARY.apply(X[0, 0]) | ValueError | (8,)
     ROTARY.apply(X, seq_axis=-1) | ValueError | seq_axis=-1
+    ROTARY.apply(X, seq_axis=-4) | ValueError | seq_axis
     ROTARY.apply(X, positions=[1, 2]) | ValueError | positions; (2,); (3,)
+    ROTARY.apply(X, positions=np.zeros((3, 3))) | ValueError | positions; (3, 3); (2, 3)
     ROTARY.apply(X, positions=["a", "b", "c"]) | TypeError | positions
     ROTARY.apply(X, positions=[1, 2, 3], start=4) | ValueError | start=4
+    ROTARY.apply(X, start=np.nan) | ValueError | start; nan
     ROTARY.apply(X, start=2**64) | ValueError | 18446744073709551616
     ROTARY.apply(X, workers=0) | ValueError | workers must not be 0
+    ROTARY.apply(X, workers="2") | TypeError | workers; '2'
     ROTARY.apply(X, start="5") | TypeError | start; '5'
+    ROTARY.apply(X, seq_axis=1.0) | TypeError | seq_axis; 1.0
     ROTARY.apply(X, precision="double") | ValueError | precision; 'double'
     ROTARY.apply(X, out=np.zeros((3, 2, 8), np.float32)) | ValueError | out; (3, 2, 8)
+    ROTARY.apply(X, out=np.zeros((2, 3, 8))) | ValueError | out; float64
     ROTARY.apply(X, out=X[::-1]) | ValueError | overlap
     ROTARY.apply_tables(X, np.ones((3, 3)), COS) | ValueError | cos; (3, 3); (3, 4)
+    ROTARY.apply_tables(X, COS, np.ones((2, 4))) | ValueError | sin; (2, 4)
     ROTARY.apply_tables(X, COS.astype(int), COS) | TypeError | cos; int64
     ROTARY.tables(3, out=COS) | TypeError | out; ndarray
     ROTARY.tables(3, out=(np.zeros((3, 4)), np.zeros((3, 4))), dtype="f4") | ValueError | out; float64
@@ -452,6 +467,8 @@ LONGROPE = {"rope_type": "longrope", "long_factor": [1.0, 1.0], "original_max_po
     ROTARY.tables(3, dtype=int) | TypeError | dtype
     ROTARY.tables([1, 2], start=1) | ValueError | start=1
     pf.permute_rotary(np.ones((9, 2)), 8, source="half", target="interleaved") | ValueError | (9, 2); head_dim=8
+    pf.permute_rotary(np.ones((8, 2)), 8, source="half", target="interleaved", axis=2) | ValueError | axis 2
+    pf.permute_rotary(np.ones((8, 2)), 8, source="half", target="interleaved", rotary_dim=3) | ValueError | rotary_dim=3
     pf.Rotary(64, theta=1e6) | TypeError | did you mean 'base'
     ROTARY.apply(X, start=[5, 9]) | TypeError | start must be one number, not [5, 9]; numpy.add.outer(start, range(3))
     pf.Rotary(4, scaling={"rope_type": "ntk", "alpha": 1e-320}) | ValueError | rope_type 'ntk'; not finite; {'alpha': 1e-320}

@@ -14,7 +14,8 @@ import pytest
 
 import posenc_fast as pf
 from posenc_fast._core.rotary import scaling as _rope
-from posenc_fast._models.config import reader, spelling, table
+from posenc_fast._core.rotary.value import LAYOUTS
+from posenc_fast._models.config import reader, rules, spelling, table
 from support.checkout import checkout
 from support.processes import python
 
@@ -60,18 +61,27 @@ V4 = {"model_type": "deepseek_v4", "head_dim": 512, "qk_rope_head_dim": 64, "com
 GROK = {"model_type": "git", "architectures": ["Grok1ForCausalLM"], "head_dim": 128, "rope_theta": 2e8,
         "rope_type": "yarn_log", "scaling_factor": 16.0, "original_max_position_embeddings": 8192,
         "extrapolation_factor": 1.0, "attn_factor": 1.0, "beta_fast": 8, "beta_slow": 1}
-SIZES = {"hidden_size": 2048, "num_attention_heads": 32}
+SIZES, TOWER = {"hidden_size": 2048, "num_attention_heads": 32}, {"hidden_size": 1152, "num_attention_heads": 16}
 DOTS = {"model_type": "dots3_note_text", "qk_rope_head_dim": 64}
+FLAT = {"model_type": "qwen2_vl", "hidden_size": 1536, "num_attention_heads": 12, "rope_theta": 1e6}
+CLVP = {"model_type": "clvp_encoder", "projection_dim": 768, "hidden_size": 768, "num_attention_heads": 12}
 CHATGLM = {"model_type": "chatglm", "kv_channels": 128, "original_rope": True}
+DBRX = {"model_type": "dbrx", "d_model": 6144, "n_heads": 48, "attn_config": {"kv_n_heads": 8, "rope_theta": 5e5}}
+KIMI = {"model_type": "kimi_k2", "qk_rope_head_dim": 64, "rope_theta": 5e4}
+PHI3_SMALL = {"model_type": "phi3small", "hidden_size": 4096, "num_attention_heads": 32, "rope_position_scale": 1.0}
 MODERNBERT = {"model_type": "modernbert", "hidden_size": 768, "num_attention_heads": 12, "num_hidden_layers": 6,
               "global_rope_theta": 1.6e5, "local_rope_theta": 1e4}
 STEP = {"model_type": "step3p5", "layer_types": ["full_attention", "sliding_attention"] * 2, "head_dim": 128,
         "rope_theta": [5e6, 1e4] * 2, "partial_rotary_factors": [0.5, 1.0] * 2}
+NESTED = {"model_type": "gemma3_text", "rope_parameters": {
+    "sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
+    "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6}}}
 BEAM = {"model_type": "beam", "rope_parameters": {"sliding_attention": {"rope_theta": 1e4}, "full_attention": None}}
 GRANITE = {"model_type": "granitemoe_swa", "head_dim": 8, "layer_rope_theta": [1e4, 0, 5e5], "rope_theta": 1e4}
 MOLMO = {"model_type": "molmo2_text", "rope_scaling": LINEAR, "rope_theta": 1e6, "rope_scaling_layers": [1]}
 PART = {"head_dim": 64, "rope_parameters": {"rope_type": "default", "rope_theta": 1e6, "partial_rotary_factor": 0.5}}
 NEW = {"model_type": "new", "head_dim": 64, "rope_theta": 5e5, "partial_rotary_factor": 0.5}
+KINDS = {"model_type": "new", "head_dim": 8, "rope_parameters": {"a": {"rope_theta": 1e4}, "b": {"rope_theta": 5.0}}}
 # expected results
 LOCAL, WHOLE = TURN(256), TURN(256, base=1e6, scaling={"rope_type": "linear", "factor": 8.0})
 COMPRESSED = TURN(64, base=1.6e5, layout="interleaved", scaling={**V4["rope_scaling"], "attention_factor": 1.0})
@@ -81,6 +91,7 @@ READ = [
     ({**GRANITE, "layer_rope_theta": [0, 5e5, 0]}, {}, TURN(8, base=5e5)),
     # the numbers of these scalings are tested in test_rotary_exact.py and test_rotary_golden.py
     ({**LLAMA, "rope_theta": 5e5, "rope_scaling": LLAMA3}, {}, TURN(128, base=5e5, scaling=LLAMA3)),
+    ({"model_type": "mimo_v2_flash", "head_dim": 192}, {"layer_type": "full_attention"}, TURN(192, base=5e6, rotary_dim=64)),
     ({"model_type": "gpt_oss", "head_dim": 64, "rope_theta": 1.5e5, "rope_scaling": GPT_OSS}, {}, TURN(64, base=1.5e5, scaling=GPT_OSS)),
     ({"model_type": "deepseek_v3", "qk_rope_head_dim": 64, "rope_scaling": DEEPSEEK}, {}, TURN(64, scaling=DEEPSEEK, **LATENT)),
     ({"model_type": "deepseek_v3", "qk_rope_head_dim": 64, "rope_scaling": {**DEEPSEEK, "mscale_all_dim": 0}}, {}, TURN(64, scaling={**DEEPSEEK, "mscale_all_dim": None}, **LATENT)),
@@ -90,12 +101,14 @@ READ = [
     (PHIMOE, {"seq_len": 5001}, TURN(128, scaling={**LISTS_64, **LENGTHS, "attention_factor": 1.5, "seq_len": 5001})),
     ({**LLAMA, "max_position_embeddings": 2048, "rope_scaling": {"type": "dynamic", "factor": 2.0}}, {"seq_len": 4096}, TURN(128, scaling={"rope_type": "dynamic", "factor": 2.0, "max_position_embeddings": 2048, "seq_len": 4096})),
     ({"model_type": "gemma4_text", "head_dim": 256, "num_hidden_layers": 6}, {"layer": 5}, TURN(512, base=1e6, scaling=PROPORTIONAL)),
+    ({"model_type": "gemma4_text", "num_hidden_layers": 6}, FULL, TURN(512, base=1e6, scaling=PROPORTIONAL)),
     ({"model_type": "ministral3", "head_dim": 128, "rope_parameters": {**DEEPSEEK, "rope_theta": 1e6, "llama_4_scaling_beta": 0.1}}, {}, TURN(128, base=1e6, scaling=DEEPSEEK)),
     # TeleChat3 has 0.07 instead of 0.1 in the formula of the attention factor, and Grok-1 interpolates logarithms
     ({"model_type": "telechat3", "head_dim": 128, "rope_scaling": {**YARN, "rope_type": "telechat3-yarn"}}, {}, TURN(128, scaling={**YARN, "attention_factor": 1.0970406052783923})),
     (GROK, {}, TURN(128, base=2e8, scaling=GROK_LOG)),
     ({**GROK, "rope_rotate_half_dims": True}, {}, TURN(128, base=2e8, rotary_dim=64, scaling=GROK_LOG)),
     ({**GROK, "rope_type": "theta_scale"}, {}, TURN(128, base=2e8, scaling={"rope_type": "theta_scale", "factor": 16.0, "original_max_position_embeddings": 8192})),
+    ({"model_type": "nanochat", "head_dim": 8}, {}, pf.presets.nanochat(8)),
     ({"model_type": "pixtral", "head_dim": 8, "rope_theta": 5e5}, {}, TURN(8, sections=[2, 2], frequencies=[pf.geometric(4, base=5e5)[i::2] for i in (0, 1)])),
     ({"model_type": "pixtral", "head_dim": 64}, {"layout": "interleaved"}, pf.presets.pixtral(64, layout="interleaved")),
     # this class does not read the inner base, which is accepted if it is the default
@@ -109,16 +122,22 @@ READ = [
     ({**DOTS, "head_dim": 256, "partial_rotary_factor": 0.25, "layer_types": ["indexed_attention"]}, {}, TURN(64, base=8e7, **LATENT)),
     # in files of this model, head_dim is the width of the key cache, not of the rotated part
     ({"model_type": "sarvam_mla", "qk_rope_head_dim": 64, "head_dim": 576, "rope_scaling": {"type": "deepseek_yarn", "factor": 40.0, "original_max_position_embeddings": 4096}}, {}, TURN(64, scaling={"rope_type": "yarn", "factor": 40.0, "original_max_position_embeddings": 4096}, **LATENT)),
+    ({"model_type": "sarvam_moe"}, {}, TURN(64, base=8e6)),
+    ({"model_type": "exaone", "head_dim": 128, "rope_theta": 5e5}, {}, TURN(128, base=5e5)),
     ({"model_type": "hy_v4_vl", "text_config": {"qk_rope_head_dim": 64}}, {}, TURN(64, layout="interleaved", sections=[0, 1, 2] * 10 + [0, 0])),
     # in a config of Dory, layer_types also lists MLPs, and may be missing
     ({"model_type": "dory", "layer_types": ["sliding_attention", "mlp", "full_attention", "mlp"]}, {"layer": 1}, TURN(256, base=1e7)),
+    ({"model_type": "dory", "num_hidden_layers": 8}, {"layer": 7}, TURN(256, base=1e7)),
     # if the config of a part has no model_type, the class of the composite model sets the type
     ({"model_type": "dots3_note", "text_config": {"qk_rope_head_dim": 64, "layer_types": ["sliding_attention"]}}, {}, TURN(64, base=5e4, **LATENT)),
     ({"model_type": "aya_vision", "text_config": {"model_type": "cohere2", "head_dim": 8}, "vision_config": {"model_type": "siglip_vision_model"}}, {}, TURN(8, layout="interleaved")),
     ({"thinker_config": {"text_config": {"head_dim": 128}}, "model_type": "qwen2_5_omni"}, {}, TURN(128, base=1e6, sections=MROPE)),
     # the first configs of Qwen2-VL have the keys of the text part at the top
-    ({"model_type": "qwen2_vl", "hidden_size": 1536, "num_attention_heads": 12, "rope_theta": 1e6, "vision_config": {}}, {}, TURN(128, base=1e6, sections=MROPE)),
+    ({**FLAT, "vision_config": {}}, {}, TURN(128, base=1e6, sections=MROPE)),
+    ({"model_type": "ernie4_5_vl_moe_text", "head_dim": 128, "rope_theta": 5e5}, {}, TURN(128, base=5e5, layout="interleaved", sections=[1, 2] * 22 + [0] * 20)),
+    ({"model_type": "cosmos3_edge_text", "rope_parameters": {"rope_theta": 1e8}}, {}, TURN(128, base=1e8, sections=[0, 1, 2] * 20 + [0] * 4)),
     # heads are wider in full-attention layers, and per_layer_config can set the width of a layer
+    (GEMMA4, SLIDING, TURN(256)),
     (GEMMA4 | {"global_head_dim": 128}, FULL, 128),
     *[(GEMMA4 | {"per_layer_config": {"00": {"head_dim": 64}}}, {"layer": i}, (64, 256)[i]) for i in (0, 1)],
     # per_layer_config has no key that sets a Rotary, so all layers are alike
@@ -129,22 +148,28 @@ READ = [
     ({"model_type": "afmoe", "hidden_size": 256, "num_attention_heads": 4, "head_dim": None}, {}, 64),
     ({"model_type": "jetmoe", "kv_channels": 128, **SIZES}, {}, TURN(128)),
     ({"model_type": "zamba2", "attention_head_dim": 160, "use_mem_rope": True, **SIZES}, {}, TURN(160)),
-    ({"model_type": "clvp_encoder", "projection_dim": 768, "hidden_size": 768, "num_attention_heads": 12, "use_rotary_embedding": True}, {}, TURN(64, rotary_dim=32)),
+    ({**CLVP, "use_rotary_embedding": True}, {}, TURN(64, rotary_dim=32)),
     # configs of vision towers
     ({"model_type": "qwen2_vl_vision", "embed_dim": 1280, "hidden_size": 3584, "num_heads": 16}, {}, TURN(80, scaling=AXIAL, sections=[20, 20])),
+    ({"model_type": "kimi_k25_vision", **TOWER}, {}, TURN(72, scaling=AXIAL, sections=[1, 0] * 18)),
+    ({"model_type": "llama4_vision_model", **TOWER}, {}, TURN(72, scaling=AXIAL, sections=[1] * 18 + [0] * 18, layout="interleaved")),
+    ({"model_type": "minimax_m3_vl_vision", "head_dim": 80}, {}, TURN(80, rotary_dim=78, scaling=AXIAL, sections=[13, 13, 13])),
     # configs of models whose code is not in transformers
     (CHATGLM, {}, TURN(128, rotary_dim=64, layout="interleaved")),
     ({**CHATGLM, "rope_ratio": 50}, {}, TURN(128, base=5e5, rotary_dim=64, layout="interleaved")),
     ({**CHATGLM, "original_rope": False}, {}, TURN(128, rotary_dim=64)),
     # ChatGLM 2 with a context of 32k divides positions by rope_ratio
     ({**CHATGLM, "rope_ratio": 4, "_name_or_path": "THUDM/chatglm2-6b-32k"}, {}, TURN(128, rotary_dim=64, layout="interleaved", scaling=LINEAR)),
-    ({"model_type": "dbrx", "d_model": 6144, "n_heads": 48, "attn_config": {"kv_n_heads": 8, "rope_theta": 5e5}}, {}, TURN(128, base=5e5)),
-    ({"model_type": "phi3small", "hidden_size": 4096, "num_attention_heads": 32, "rope_position_scale": 1.0, "rope_embedding_base": 1e6}, HALF, TURN(128, base=1e6)),
-    ({"model_type": "kimi_k25", "text_config": {"model_type": "kimi_k2", "qk_rope_head_dim": 64, "rope_theta": 5e4}}, {}, TURN(64, base=5e4, **LATENT)),
+    (DBRX, {}, TURN(128, base=5e5)),
+    ({**PHI3_SMALL, "rope_embedding_base": 1e6}, HALF, TURN(128, base=1e6)),
+    ({"model_type": "kimi_k25", "text_config": KIMI}, {}, TURN(64, base=5e4, **LATENT)),
     # configs with several kinds of layers
     *[(GEMMA3, {"layer": i}, WHOLE if i == 5 else LOCAL) for i in range(7)],
+    (NESTED, FULL, WHOLE),
+    (NESTED, SLIDING, LOCAL),
     *[(MODERNBERT, {"layer": i}, TURN(64) if i % 3 else TURN(64, base=1.6e5)) for i in range(4)],
     (STEP, {"layer": 2}, TURN(128, base=5e6, rotary_dim=64)),
+    (STEP, SLIDING, TURN(128)),
     *[(V4, options, COMPRESSED) for options in ({"layer": 1}, {"layer": 2}, {"layer_type": "compress"})],
     *[(V4, options, TURN(64, layout="interleaved")) for options in ({"layer": 0}, {"layer_type": "main"})],
     # a model with layers of one kind needs no layer_type
@@ -152,10 +177,11 @@ READ = [
     (BEAM, {}, TURN(128)),
     (BEAM, FULL, None),
     ({"model_type": "neomme", "layer_types": ["full_attention", "sliding_attention"], "rope_parameters": {"full_attention": {}, "sliding_attention": {"rope_theta": 777.0}}}, SLIDING, TURN(64, base=777.0, sections=[0, 1] * 16)),
+    (GRANITE, {"layer": 0}, TURN(8)),
     (GRANITE, {"layer": 1}, None),
     (GRANITE, {"layer": 2}, TURN(8, base=5e5)),
-    (MOLMO, {"layer": 0}, TURN(128, base=1e6)),
     (MOLMO, {"layer": 1}, TURN(128, base=1e6, scaling=LINEAR)),
+    (MOLMO, {"layer": 0}, TURN(128, base=1e6)),
     # configs with scalings
     ({"model_type": "hunyuan_v1_moe", "head_dim": 128, "rope_scaling": HUNYUAN}, {}, TURN(128, scaling=ALPHA)),
     # the config has no model_type, so `layout` must be passed
@@ -163,8 +189,10 @@ READ = [
     ({"head_dim": 128, "rope_scaling": {"mrope_section": [24, 20, 20], "mrope_interleaved": True}}, HALF, TURN(128, sections=[0, 1, 2] * 20 + [0] * 4)),
     # as in vLLM, axes alternate; if there are three axes, the last pair uses the first axis
     ({"head_dim": 16, "rope_scaling": {**PANGU, "mrope_section": [2, 3, 3]}}, HALF, TURN(16, sections=[0, 1, 2, 1, 2, 1, 2, 0])),
+    ({"head_dim": 8, "rope_scaling": {**PANGU, "mrope_section": [2, 2]}}, HALF, TURN(8, sections=[0, 1, 0, 1])),
     ({"head_dim": 64, "rope_scaling": NTK}, HALF, TURN(64, scaling={"rope_type": "ntk_fixed", "factor": 4.0})),
     ({"head_dim": 64, "rope_scaling": {**NTK, "mixed_b": 0.625}}, HALF, TURN(64, scaling={"rope_type": "ntk_mixed", "factor": 4.0, "b": 0.625})),
+    ({"model_type": "llama", "head_dim": 64, "rope_parameters": {**PROPORTIONAL, "rope_theta": 1e6}}, {}, TURN(64, base=1e6, scaling=PROPORTIONAL)),
     # without partial_rotary_factor, "proportional" scaling uses the default of the class
     *[
         ({"model_type": model, "head_dim": 64, "rope_scaling": {"rope_type": "proportional"}}, {}, TURN(64, scaling={**PROPORTIONAL, "partial_rotary_factor": part}))
@@ -182,6 +210,10 @@ READ = [
     (PART, HALF, TURN(64, base=1e6, rotary_dim=32)),
     ({"text_config": PART, "head_dim": 3}, HALF, TURN(64, base=1e6, rotary_dim=32)),
     ({"head_dim": 128, "rope_scaling": {"type": "mrope", "mrope_section": [16, 24, 24]}}, HALF, TURN(128, sections=MROPE)),
+    ({"model_type": "deepseek_v3", "qk_rope_head_dim": 64, "head_dim": 64, "rope_interleave": True}, {}, TURN(64, **LATENT)),
+    ({"model_type": "cohere2", "head_dim": 8}, {}, TURN(8, layout="interleaved")),
+    ({"model_type": "qwen2_5_omni_dit", "head_dim": 8}, {}, TURN(8, **LATENT)),
+    ({"model_type": "gptj", "hidden_size": 4096, "num_attention_heads": 16, "rotary_dim": 64}, {}, TURN(256, rotary_dim=64, layout="interleaved")),
     ({"model_type": "gpt_neox", "head_dim": 96, "rotary_pct": 0.25, "rotary_emb_base": 5000}, {}, TURN(96, rotary_dim=24, base=5000.0)),
     # keys that resemble rotary keys, but have another meaning or none
     (LLAMA | {"num_key_value_heads": 2, "v_head_dim": 8, "rotary": True, "use_rotary_pos_emb": True, "rope_scalling": None}, {}, TURN(128)),
@@ -198,7 +230,7 @@ READ = [
     (LLAMA | {"partial_rotary_factor": 1.0}, {}, TURN(128)),
     # configs of unknown models
     *[(NEW, {"layout": layout}, TURN(64, base=5e5, rotary_dim=32, layout=layout)) for layout in ("half", "interleaved", "interleaved_to_half")],
-    ({"model_type": "new", "head_dim": 8, "rope_parameters": {"a": {"rope_theta": 1e4}, "b": {"rope_theta": 5.0}}}, {"layout": "half", "layer_type": "b"}, TURN(8, base=5.0)),
+    (KINDS, {"layout": "half", "layer_type": "b"}, TURN(8, base=5.0)),
 ]
 # fmt: on
 
@@ -217,11 +249,16 @@ def test_nanochat_with_a_scaling():
 
 
 @pytest.mark.parametrize(("config", "rotating"), [
+    ({"model_type": "smollm3", "head_dim": 8}, "1110111011101110"),
     ({"model_type": "smollm3", "head_dim": 8, "no_rope_layer_interval": 3}, "1101101101101101"),
     ({"model_type": "llama4_text", "no_rope_layers": [0, 1] * 8}, "0101010101010101"),
+    ({"model_type": "granite_swa", "head_dim": 8, "layer_rope_theta": [1e4, 0, 0, 1e4] * 4}, "1001100110011001"),
+    ({"model_type": "muse_glimmer_text", "layer_rope_theta": [1e4, 1e4, 0, 1e4] * 4}, "1101110111011101"),
     ({"model_type": "cohere2", "head_dim": 8, "sliding_window_pattern": 4}, "1110111011101110"),
+    ({"model_type": "afmoe", "layer_types": ["sliding_attention", "full_attention"] * 8}, "1010101010101010"),
     ({"model_type": "exaone4", "head_dim": 8, "sliding_window": 4, "layer_types": ["full_attention", "sliding_attention"] * 8}, "0101010101010101"),
     ({"model_type": "exaone4", "head_dim": 8, "sliding_window": None, "layer_types": ["full_attention"] * 16}, "1111111111111111"),
+    ({"model_type": "qwen3_next", "layer_types": ["linear_attention", "full_attention"] * 8}, "0101010101010101"),
     ({"model_type": "lara_mini", "layer_types": ["linear_attention", "sliding_attention", "full_attention", "sliding_attention"] * 4}, "0101010101010101"),
     ({"model_type": "bamba", "head_dim": 8, "layers_block_type": ["mamba", "attention"] * 8}, "0101010101010101"),
     ({"model_type": "cohere2_moe", "layer_types": ["full_attention", "full_attention", "sliding_attention", "full_attention"] * 4, "mlp_layer_types": ["dense"] + ["sparse"] * 15}, "1010001000100010"),
@@ -234,13 +271,14 @@ def test_layers_without_rope(config, rotating):
 
 # ---- refusals --------------------------------------------------------------------------------------------------------
 
-
 SECTIONS = {"rope_type": "default", "mrope_section": [8, 12, 12]}
+BERT = {"model_type": "bert", "hidden_size": 768, "num_attention_heads": 12}
 CLIP = {"model_type": "clip", "text_config": {"hidden_size": 8}, "vision_config": {"hidden_size": 8}}
 DEEP = functools.reduce(lambda inner, _: [inner], range(100_000), [])
 QWEN3 = {"model_type": "qwen3", "hidden_size": 1024, "num_attention_heads": 16}
 # keys: names of cases. Values: (config, parts of the error, options of from_config (default: none)).
 REFUSED = {
+    "BERT": (BERT, ["'bert' has no rotary encoding"], HALF),
     "CLIP": (CLIP, ["'clip' has no rotary encoding", "text_config, vision_config"]),
     "alibi": ({"model_type": "falcon", "alibi": True, "head_dim": 64}, ["alibi", "True", "ALiBi"]),
     "head of LongCat": ({"model_type": "longcat_flash", "qk_rope_head_dim": 32}, ["head_dim=64 (the default of the class)", "qk_rope_head_dim=32"]),
@@ -248,8 +286,11 @@ REFUSED = {
     "no base of EXAONE": ({"model_type": "exaone", "head_dim": 128}, ["lacks 'rope_theta'", "exaone"]),
     "MLPs of Dory": ({"model_type": "dory", "layer_types": ["sliding_attention", "mlp", "mlp", "full_attention"]}, ["layer_types", "'mlp' after the type"], {"layer": 0}),
     "no base": ({"model_type": "olmo_hybrid", "head_dim": 8, "rope_parameters": {"rope_theta": None}}, ["rope_theta", "no rotary"]),
+    "absolute": ({"model_type": "esm", "hidden_size": 8, "num_attention_heads": 1}, ["position_embedding_type", "'rotary'"]),
     "unknown model": ({"model_type": "lama", "head_dim": 8}, ["'lama'", "'llama'", "layout="]),
+    "no model": ({"head_dim": 8}, ["model_type", "None", "layout="]),
     "no width": ({"model_type": "llama"}, ["hidden_size", "head_dim"]),
+    "no heads": ({"model_type": "llama", "hidden_size": 64}, ["num_attention_heads"]),
     "no parameters": ({"model_type": "gpt_oss", "head_dim": 64}, ["rope_parameters", "gpt_oss"]),
     "gemma4_vision": ({"model_type": "gemma4_vision", "head_dim": 64}, ["gemma4_vision", "Rotary(head_dim // 2"]),
     "unknown scaling": ({**LLAMA, "rope_scaling": {"type": "magic"}}, ["'rope_scaling'", "'magic'", "yarn"]),
@@ -266,8 +307,10 @@ REFUSED = {
     "odd": ({"model_type": "glm4_moe", "head_dim": 42}, ["21 of 42", "odd", "rotary_dim=20"]),
     "a value": ({"model_type": "llama", "hidden_size": 8, "num_attention_heads": 8}, ["heads of 1 values", "hidden_size, num_attention_heads"]),
     "a value that rotates": ({"model_type": "phi", "head_dim": 8, "partial_rotary_factor": 0.125}, ["1 would rotate", "from 2 to 8"]),
+    "a key of another name": ({"model_type": "llama", "n_embd": -1, "n_head": 8}, ["['n_embd']", "-1"]),
     "too wide": ({"model_type": "phi", "head_dim": 8, "partial_rotary_factor": 2.0}, ["the fraction 2 of a head", "correct partial_rotary_factor"]),
     "dim and factor": ({"model_type": "minimax_m2", "head_dim": 128, "rotary_dim": 64, "partial_rotary_factor": 0.25}, ["rotary_dim", "64", "0.25"]),
+    "a dim of a whole head": ({"model_type": "minimax", "head_dim": 128, "rotary_dim": 64}, ["rotary_dim", "64", "128"]),
     "a part of another name": ({**LLAMA, "rotary_pct": 0.25}, ["rotary_pct", "0.25", "128"]),
     "gptj": ({"model_type": "gptj", "n_embd": 64, "n_head": 4, "rotary_dim": None}, ["rotary_dim", "None"]),
     "a base that is not read": ({**LLAMA, "rotary_emb_base": 5e5}, ["rotary_emb_base", "500000.0", "llama"]),
@@ -275,6 +318,7 @@ REFUSED = {
     "proportional part": ({"model_type": "deepseek_v4", "qk_rope_head_dim": 64, "head_dim": 512, "compress_ratios": [0], "rope_parameters": {"main": {"rope_type": "proportional", "rope_theta": 1e4}, "compress": {}}}, ["proportional", "512", "64"]),
     "few sections": ({"model_type": "qwen2_vl_text", "head_dim": 128, "rope_scaling": SECTIONS}, ["mrope_section", "32", "64 rotated pairs"]),
     "interleaved or not": ({"model_type": "qwen2_vl_text", "head_dim": 128, "rope_scaling": {"mrope_interleaved": True}}, ["mrope_interleaved", "True", "assigns pairs to axes"]),
+    "sections of text": ({**LLAMA, "rope_scaling": SECTIONS}, ["mrope_section", "default"]),
     "kinds of a model without": ({**LLAMA, "rope_parameters": {"full": {}, "sliding": {}}}, ["full", "sliding", "one kind"]),
     "one for all kinds": ({"model_type": "laguna", "rope_parameters": {"rope_theta": 1e4}, "layer_types": ["full_attention"]}, ["full_attention", "separate parameters"]),
     "beside kinds": ({"model_type": "olmo3", "head_dim": 8, "layer_types": ["full_attention"], "rope_parameters": {"full_attention": {}, "truncate": False}}, ["truncate", "False", "next to"]),
@@ -289,24 +333,34 @@ REFUSED = {
     "layer types": ({"model_type": "gemma3_text", "layer_types": "full"}, ["layer_types", "'full'"]),
     "parameters of no mapping": ({**LLAMA, "rope_parameters": "yarn"}, ["rope_parameters", "'yarn'"]),
     "no length of sequences": ({**PHI3}, ["'longrope'", "seq_len=", "4096"]),
+    "no length, dynamic": ({**LLAMA, "max_position_embeddings": 2048, "rope_scaling": {"type": "dynamic", "factor": 2.0}}, ["'dynamic'", "seq_len=", "2048"]),
     "null base": ({**LLAMA, "rope_theta": None}, ["rope_theta", "None", "to a number"]),
+    "null base inside": ({**LLAMA, "rope_parameters": {"rope_theta": None}}, ["rope_parameters", "rope_theta", "None"]),
     "null base of Grok": ({"model_type": "grok-1", "head_dim": 8, "rope_theta": None}, ["rope_theta", "None"]),
+    "mscale_all_dim alone": ({**LLAMA, "rope_scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 8, "mscale_all_dim": 1.0}}, ["'mscale_all_dim'", "1.0"]),
     "type of no string": ({**LLAMA, "rope_scaling": {"type": ["yarn"]}}, ["['type']", "['yarn']", "string"]),
+    "number of the scaling": ({**LLAMA, "rope_scaling": {"type": "linear", "factor": "4"}}, ["config['rope_scaling']['factor']", "'4'"]),
     "number missing": ({**LLAMA, "rope_scaling": {"type": "linear"}}, ["config['rope_scaling']", "'factor'"]),
     "a base of atoms": (ATOMS | {"spatial_rope_base_frequency": 0}, ["spatial_rope_base_frequency", "positive", "0"]),
     "another base of atoms": (ATOMS | {"uid_rope_base_frequency": -1.0}, ["uid_rope_base_frequency", "positive", "-1.0"]),
     "a count of atoms": (ATOMS | {"num_uid_rope_pairs": -1}, ["num_uid_rope_pairs", "at least 0", "-1"]),
     "more pairs than a head of atoms": (ATOMS | {"num_uid_rope_pairs": 3}, ["9 pairs to rotate", "8 pairs"]),
     "no mscale": ({**PHIMOE, "rope_scaling": {"type": "longrope", "short_factor": SHORT_64, "long_factor": LONG_64, "long_mscale": 1.5}}, ["lacks 'short_mscale'", "phimoe"], {"seq_len": 5}),
+    "xpos": ({**LLAMA, "rope_scaling": {"type": "xpos"}}, ["'xpos'", "keys"]),
     "a part of more than all": ({**LLAMA, "rope_parameters": {"rope_type": "proportional", "partial_rotary_factor": 2.0}}, ["partial_rotary_factor", "2.0"]),
     "two spellings of a width": ({"model_type": "llama", "hidden_size": 256, "n_embd": 512, "num_attention_heads": 4}, ["hidden_size", "256", "n_embd", "512"]),
+    "two spellings of a length": ({**LLAMA, "max_position_embeddings": 8192, "n_positions": 64, "rope_scaling": {"type": "yarn", "factor": 4.0}}, ["max_position_embeddings", "8192", "n_positions", "64"]),
     "two bases of llama": ({**LLAMA, "rope_theta": 777.0, "rope_parameters": {"rope_theta": 5e5}}, ["'rope_theta'", "777.0", "rope_parameters", "500000.0"]),
     "two bases of a kind": ({**GEMMA3, "rope_scaling": None, "layer_types": ["full_attention"], "rope_parameters": {"full_attention": {"rope_theta": 777.0}}}, ["777.0", "1000000.0", "full_attention"]),
     "two parts": ({"model_type": "phi", "head_dim": 64, "partial_rotary_factor": 0.5, "rope_parameters": {"partial_rotary_factor": 0.25}}, ["partial_rotary_factor", "0.5", "0.25"]),
     "two original lengths": ({**LLAMA, "original_max_position_embeddings": 64, "rope_scaling": {**LLAMA3, "original_max_position_embeddings": 128}}, ["original_max_position_embeddings", "64", "128"]),
+    "two widths, latent": ({"model_type": "deepseek_v3", "qk_rope_head_dim": 32, "head_dim": 64}, ["qk_rope_head_dim", "32", "head_dim=64"]),
+    "two widths, kv_channels": ({"model_type": "jetmoe", "kv_channels": 128, "head_dim": 64}, ["kv_channels=128", "head_dim=64"]),
     "a width that is not read": ({"model_type": "unlimited_ocr_text", "hidden_size": 256, "num_attention_heads": 4, "head_dim": 48}, ["head_dim", "48", "64"]),
     "null width": ({"model_type": "qwen3", "hidden_size": 256, "num_attention_heads": 4, "head_dim": None}, ["head_dim", "None", "128", "qwen3"]),
+    "null width beside another": ({"model_type": "deepseek_v3", "qk_rope_head_dim": 64, "head_dim": None}, ["head_dim", "None"]),
     "huge width": ({"model_type": "llama", "hidden_size": 10**30, "num_attention_heads": 4}, ["250000000", "hidden_size, num_attention_heads", "at most"]),
+    "a head above the limit": ({"model_type": "llama", "head_dim": 2**20 + 2}, ["1048578", "head_dim", "at most 1048576"]),
     "many layers": ({"model_type": "gemma3_text", "num_hidden_layers": 10**12}, ["num_hidden_layers", "1000000000000", "at most"]),
     "text inside text": ({**LLAMA, "text_config": LLAMA}, ["llama", "text_config"]),
     "llama3's equal factors": ({**LLAMA, "rope_scaling": {"type": "llama3", "factor": 8.0, "original_max_position_embeddings": 64, "low_freq_factor": 4.0, "high_freq_factor": 4.0}}, ["low_freq_factor=4.0 must be less than high_freq_factor=4.0"]),
@@ -319,25 +373,35 @@ REFUSED = {
     "a base for each layer of Llama": ({**LLAMA, "rope_theta": [1e4, 5e5]}, ["rope_theta", "must be a real number"], {"layer": 0}),
     "positions that are scaled": ({"model_type": "llama", "head_dim": 8, "rope_position_scale": 2.0}, ["rope_position_scale", "2.0", "not read"]),
     "type outside": ({**LLAMA, "rope_type": "yarn"}, ["rope_type", "'yarn'", "rope_scaling"]),
+    "alpha of another type": ({"model_type": "hunyuan_v1_dense", "head_dim": 8, "rope_scaling": {"type": "linear", "factor": 2.0, "alpha": 100.0}}, ["alpha", "100.0", "'linear'", "'dynamic'"]),
     "alpha and factor": ({"model_type": "hunyuan_v1_dense", "head_dim": 8, "rope_scaling": {"type": "ntk", "alpha": 100.0, "factor": 2.0}}, ["alpha", "100.0", "rope_type is 'ntk'"]),
+    "a key beside a factor": ({"head_dim": 64, "rope_scaling": {"type": "ntk", "factor": 2.0, "beta": 1}}, ["'beta'", "rope_type 'ntk'"], HALF),
+    "a key beside alpha": ({"model_type": "hunyuan_v1_dense", "head_dim": 8, "rope_scaling": {"type": "dynamic", "alpha": 100.0, "alfa": 1}}, ["'alfa'", "dynamic"]),
     "scaling that is not read": ({"model_type": "grok-1", "head_dim": 8, "rope_scaling": {"type": "linear", "factor": 2.0}}, ["rope_scaling", "'linear'", "grok-1"]),
     "a base inside": ({"model_type": "gptj", "head_dim": 64, "rope_parameters": {"rope_theta": 5e5}}, ["rope_theta", "500000.0", "gptj"]),
     "a part of another kind": ({"model_type": "laguna", "partial_rotary_factor": 0.25, "layer_types": ["sliding_attention"]}, ["partial_rotary_factor", "0.25", "laguna"]),
     "misspelt key of a layer": ({"model_type": "gemma4_text", "layer_types": ["full_attention"], "per_layer_config": {"0": {"head_dimm": 64}}}, ["['head_dimm']=64 is not read", "did you mean head_dim?"], {"layer": 0}),
     "parts of lists": ({**LLAMA, "partial_rotary_factors": [0.5]}, ["partial_rotary_factors", "[0.5]"]),
     "no base in the parameters": ({"model_type": "ministral3", "rope_parameters": {"rope_type": "linear", "factor": 2.0}}, ["rope_theta", "ministral3"]),
+    "no part in the parameters": ({"model_type": "moonshine_streaming", "head_dim": 40, "rope_parameters": {"rope_theta": 1e4}}, ["partial_rotary_factor", "moonshine_streaming"]),
+    "type beside a default": ({**GEMMA3, "layer_types": ["full_attention"], "rope_scaling": {"type": "linear", "factor": 8.0}}, ["'type'", "'linear'", "rope_type"]),
     "flat and new": ({"model_type": "gemma3_text", "layer_types": ["full_attention"], "rope_parameters": {"rope_type": "linear", "factor": 8.0}}, ["rope_parameters", "each of", "rope_scaling"]),
     "flat and truncate": ({"model_type": "olmo3", "head_dim": 8, "layer_types": ["full_attention"], "rope_scaling": {"rope_type": "yarn", "factor": 2.0, "truncate": False}}, ["truncate", "False", "always uses truncate=True"]),
     "kinds that are not there": ({"model_type": "gemma3_text", "layer_types": ["full_attention"], "rope_parameters": {"global": {"rope_theta": 1e4}}}, ["'global'", "sliding_attention"]),
     "a base of other layers": ({"model_type": "dots3_note_text", "qk_rope_head_dim": 64, "layer_types": ["sliding_attention"], "rope_scaling": {"rope_type": "linear", "factor": 2.0}}, ["rope_theta", "sliding_attention"]),
     "two lists of bases": ({"model_type": "step3p5", "layer_types": ["full_attention"], "rope_theta": [1e4], "rope_parameters": {"full_attention": {"rope_theta": 5e4}, "sliding_attention": {}}}, ["rope_theta", "[10000.0]", "remove rope_theta from"]),
+    "sections of a class": ({"model_type": "qwen2_vl_text", "head_dim": 64}, ["mrope_section", "[16, 24, 24]", "32"]),
     "interleaved, as text": ({"model_type": "qwen3_vl_text", "head_dim": 128, "rope_scaling": {"mrope_section": [24, 20, 20], "mrope_interleaved": "false"}}, ["mrope_interleaved", "'false'"]),
+    "layers of a pattern": ({"model_type": "gemma3_text", "sliding_window_pattern": 0, "num_hidden_layers": 8}, ["sliding_window_pattern", "0"]),
     "a count as text": ({"model_type": "gemma3_text", "num_hidden_layers": "26"}, ["num_hidden_layers", "'26'"]),
     "switch as text": ({"model_type": "deepseek_v3", "qk_rope_head_dim": 64, "rope_interleave": "false"}, ["rope_interleave", "'false'"]),
     "global width": ({"model_type": "gemma4_text", "layer_types": ["full_attention"], "global_head_dim": None}, ["global_head_dim", "None"]),
     "codes of no number": ({"model_type": "deepseek_v4", "qk_rope_head_dim": 64, "head_dim": 512, "compress_ratios": [[0]]}, ["compress_ratios", "[0]"]),
+    "parts of no name": ({"text_config": LLAMA, "llm_config": LLAMA}, ["no model_type", "config['text_config'] or config['llm_config']"]),
+    "ignored scaling": ({"model_type": "cohere2_moe", "rope_scaling": {"type": "linear", "factor": 2.0}}, ["rope_scaling", "linear"]),
     "parts of one kind": ({"model_type": "blt", **{f"{part}_config": {"head_dim": 8} for part in ("patcher", "encoder", "decoder", "global")}}, ["blt", "'encoder_config'", " or ", "'global_config'"]),
     "part for images": ({"model_type": "qwen2_vl", "embed_dim": 1280, "num_heads": 16, "patch_size": 14}, ["part for images", "'qwen2_vl_vision'"]),
+    "no kv_channels": ({"model_type": "jetmoe", **SIZES}, ["kv_channels", "jetmoe"]),
     "two kinds": (GEMMA3, ["sliding_attention, full_attention; give layer_type= (one of"]),
     "no such kind": (GEMMA3, ["layer_type='global' is not a layer type of config; give one of sliding_attention, full_attention"], {"layer_type": "global"}),
     "kinds without parameters": ({**GEMMA3, "rope_scaling": None, "rope_parameters": {"sliding_attention": None, "full_attention": None}}, ["rope_parameters", "for any of the layer types (sliding_attention, full_attention)"]),
@@ -351,12 +415,17 @@ REFUSED = {
     "lists of several lengths": ({**PHI3, "rope_scaling": {"type": "su", "short_factor": [1.0, [2.0]], "long_factor": LONG}}, ["short_factor", "48", "several lengths"], {"seq_len": 9}),
     "lists of zeros": ({**PHI3, "rope_scaling": {"type": "su", "short_factor": [0.0] * 48, "long_factor": LONG}}, ["short_factor", "positive numbers, not 0.0"], {"seq_len": 9}),
     "lists in lists": ({**LLAMA, "rope_theta": DEEP}, ["config is nested too deeply"]),
+    "an axis without pairs": ({"head_dim": 16, "rope_scaling": {"type": "openpangu", "mrope_section": [0, 4, 4]}}, ["mrope_section", "at least 1", "0"], {**HALF, "seq_len": 100}),
     "a kind of Llama": (LLAMA, ["layer_type='mamba'", "llama", "leave layer_type out"], {"layer_type": "mamba"}),
     "length as text": (LLAMA, ["seq_len", "'long'"], {"seq_len": "long"}),
+    "original length as text": ({**PHIMOE, "original_max_position_embeddings": "4096"}, ["original_max_position", "'4096'"], {"seq_len": 5}),
+    "no such layer of GPT-J": ({"model_type": "gptj", "head_dim": 64, "n_layer": 2}, ["layer=2", "2 layers"], {"layer": 2}),
     "an odd type of layers": ({"model_type": "gemma3_text", "layer_types": ["odd"]}, ["'odd'", "full_attention"], {"layer": 0}),
     "layers of which nothing is known": ({"model_type": "qwen3_next", "layer_types": ["rwkv"]}, ["'rwkv'", "linear_attention"], {"layer": 0}),
     "no_rope_layers as text": ({"model_type": "smollm3", "head_dim": 8, "no_rope_layers": ["0"]}, ["no_rope_layers", "'0'"], {"layer": 0}),
+    "every 0th layer": ({"model_type": "llama4_text", "no_rope_layer_interval": 0}, ["no_rope_layer_interval", "0"], {"layer": 0}),
     "layers of no list": ({"model_type": "molmo2_text", "rope_scaling": {"type": "linear", "factor": 2.0}, "rope_scaling_layers": 1}, ["rope_scaling_layers", "1"], {"layer": 0, "seq_len": 100}),
+    "alibi of an unknown model": ({"head_dim": 8, "alibi": True}, ["alibi", "True"], HALF),
     "nope of an unknown model": ({"head_dim": 8, "position_embedding_type": "nope"}, ["position_embedding_type", "'nope'"], HALF),
     "two names of sections": ({"head_dim": 64, "rope_scaling": {"type": "xdrope", "alpha": 2.0, "mrope_section": [32], "xdrope_section": [32]}}, ["mrope_section", "xdrope_section", "leave one out"], {**HALF, "seq_len": 100}),
     "no sections of openPangu": ({"head_dim": 64, "rope_scaling": {"type": "openpangu"}}, ["openpangu", "mrope_section"], {**HALF, "seq_len": 100}),
@@ -461,10 +530,11 @@ def test_objects_and_files(tmp_path):
 @pytest.mark.parametrize(("contents", "words"), [
     (b"[" * 200000, "nested too deeply"),
     (b'{"model_type": "llama"', "line 1 column"),
+    (b"", "line 1 column"),
     (b"\x89PNG\r\n\xff\xfe", "decode"),
     (b'{"model_type": "llama", "head_dim": 8, "head_dim": 16}', "'head_dim' occurs more than once"),
     (b'{"model_type": "llama", "head_dim": 8, "rope_theta": 1' + b"0" * 5000 + b"}", "digits"),
-], ids=["deep", "cut", "no text", "a key twice", "digits"])  # fmt: skip
+], ids=["deep", "cut", "empty", "no text", "a key twice", "digits"])  # fmt: skip
 def test_broken_files(contents, words, tmp_path):
     path = tmp_path / "config.json"
     path.write_bytes(contents)
@@ -532,13 +602,43 @@ def test_garbage(rng):
 
 
 def test_table_is_consistent():
-    """In models.txt, no model type occurs twice, and all parts of composite models are known."""
+    """In models.txt, no model type occurs twice, and all rules that rows name exist."""
     models = re.findall(r"^    models ((?:.*\n {12})*.*)", table.FILE.read_text("utf-8"), re.MULTILINE)
     text = re.sub(r"\([^)]*\)", "", " ".join(models))
     assert sorted(text.split()) == sorted(table.types())
+    for model in table.types():
+        row = table.row(model)
+        assert row.sections is None or row.sections.rule in {*rules.AXES, *rules.COUNTED, "atoms"}
+        assert row.layout in LAYOUTS
+        assert row.source
+        assert row.spectrum in {*rules.SPECTRA, "geometric"}
+        assert row.parameters in {*rules.PARAMETERS, ""}
+        assert row.rotary_dim in {*rules.ROTARY_DIMS, ""}
+        assert set(row.without) <= set(rules.WITHOUT)
+        for group in row.groups.values():
+            assert group.rope_type in _rope.SCALINGS
+            assert group.head in {*rules.HEADS, ""}
     followed = {part for parts in table.parts().values() for part in parts.values()}
     known = {*table.types(), *table.parts(), *table.pairs("unreadable"), *table.names("without")}
     assert followed <= known, followed - known
+
+
+def test_table_is_read_when_a_config_is():
+    """models.txt is read once, with the first config. The import of the package and `Rotary(8)` do not read it."""
+    code = """if True:
+        import sys
+        opened = []
+        sys.addaudithook(lambda event, arguments: event == "open" and opened.append(str(arguments[0])))
+        import posenc_fast as pf
+        pf.Rotary(8)
+        assert "posenc_fast._models.config.table" not in sys.modules
+        assert not any(name.endswith("models.txt") for name in opened)
+        for model in ("llama", "gemma"):
+            pf.Rotary.from_config({"model_type": model, "head_dim": 8})
+        assert sum(name.endswith("models.txt") for name in opened) == 1, opened
+    """
+    result = python(code)
+    assert result.returncode == 0, result.stderr
 
 
 def test_page_of_the_documentation_is_current():

@@ -81,22 +81,30 @@ CASES = {
     "llama": (with_heads("llama", rope__dimension_count=128, rope__freq_base=5e5), {}, 128, (False, 128, 5e5)),
     "llama-3.1": (with_heads("llama", rope__freq_base=5e5) | {"rope_freqs.weight": DIVISORS}, {}, 128, (False, 128, 5e5, 1.0, 0, False, DIVISORS)),
     "qwen2": (with_heads("qwen2", rope__freq_base=1e6), {}, 128, (True, 128, 1e6)),
+    "no-base": (with_heads("qwen2"), {}, 128, (True, 128, 1e4)),
     "phi2, a part": (with_heads("phi2", 80, rope__dimension_count=32), {}, 80, (True, 32, 1e4)),
     "linear": (with_heads("llama", rope__scaling__factor=4.0), {}, 128, (False, 128, 1e4, 0.25)),
+    "linear, the old name": (with_heads("llama", rope__scale_linear=4.0), {}, 128, (False, 128, 1e4, 0.25)),
     "none": (with_heads("llama", rope__scaling__factor=4.0, rope__scaling__type="none"), {}, 128, (False, 128, 1e4)),
     "linear with a factor of cosines": (with_heads("qwen2", rope__scaling__factor=4.0, rope__scaling__attn_factor=1.5), {}, 128, (True, 128, 1e4, 0.25, 0, False, None, 1.5)),
     "deepseek2": (DEEPSEEK, {}, 64, (False, 64, 1e4, 1 / 40, 4096, True, None, 1 / (1 + 0.1 * math.log(40)))),
     "gpt-oss": (GPT_OSS, {}, 64, (True, 64, 150000.0, 1 / 32, 4096, True)),
     "gpt-oss, default numbers as keys": (GPT_OSS | {f"gpt-oss.rope.scaling.yarn_{name}": 1.0 for name in ("ext_factor", "attn_factor", "beta_slow")}, {}, 64, (True, 64, 150000.0, 1 / 32, 4096, True)),
+    "gpt-oss, a layer": (GPT_OSS, {"layer": 0}, 64, (True, 64, 150000.0, 1 / 32, 4096, True)),
     "yarn with a factor of cosines": (with_heads("qwen3", rope__scaling__type="yarn", rope__scaling__factor=4.0, rope__scaling__attn_factor=0.5, context_length=32768),
         {}, 128, (True, 128, 1e4, 1 / 4, 32768, True, None, 0.5)),
+    "phi3, short": (PHI3, {"seq_len": 4096}, 128, (True, 96, 1e4, 1.0, 0, False, SHORT, 1.25)),
     "phi3, long": (PHI3, {"seq_len": 4097}, 128, (True, 96, 1e4, 1.0, 0, False, LONG, 1.25)),
+    "gemma3, sliding": (GEMMA3, {"layer": 4}, 256, (True, 256, 1e4)),
     "gemma3, full": (GEMMA3, {"layer": 5}, 256, (True, 256, 1e6, 0.125)),
     "gemma3, another base of sliding layers": (GEMMA3 | {"gemma3.rope.freq_base_swa": 2e4}, {"layer": 0}, 256, (True, 256, 2e4)),
     "gemma4, sliding": (GEMMA4, {"layer": 1}, 256, (True, 256, 1e4)),
     "gemma4, full": (GEMMA4, {"layer": 2}, 512, (True, 512, 1e6, 1.0, 0, False, GEMMA4["rope_freqs.weight"])),
+    "olmo3, sliding": (OLMO3, {"layer": 2}, 128, (True, 128, 5e5)),
     "olmo3, full": (OLMO3, {"layer": 3}, 128, (True, 128, 5e5, 1 / 8, 8192, True)),
+    "modern-bert, the first": (MODERN_BERT, {"layer": 0}, 64, (True, 64, 160000.0)),
     "modern-bert, the second": (MODERN_BERT, {"layer": 1}, 64, (True, 64, 1e4)),
+    "exaone4, small": (with_heads("exaone4", rope__freq_base=1e6), {"layer": 3}, 128, (True, 128, 1e6)),
     "glm4, no sections": (with_heads("glm4", rope__dimension_count=64), {}, 128, (False, 64, 1e4)),
 }
 # fmt: on
@@ -114,12 +122,14 @@ def test_rotates_as_ggml_does(name):
 
 @pytest.mark.parametrize(("metadata", "layers"), [
     (with_heads("smollm3"), [True, True, True, False] * 2),
+    (with_heads("llama4"), [True, True, True, False] * 2),
     (with_heads("cohere2", attention__sliding_window=4096), [True, True, True, False] * 2),
     (with_heads("exaone4", attention__sliding_window=4096) | {"exaone4.block_count": 64}, [True, True, True, False]),
     (with_heads("lfm2", attention__head_count_kv=[0, 8, 0, 8]), [False, True, False, True]),
     (with_heads("deci", attention__key_length=128) | {"deci.attention.head_count": [32, 0, 32]}, [True, False, True]),
     (with_heads("qwen3next"), [False, False, False, True]),
     (with_heads("granite", rope__scaling__finetuned=False), [False]),
+    (with_heads("granite", rope__scaling__finetuned=True), [True]),
 ], ids=lambda one: one["general.architecture"] if isinstance(one, dict) else "")  # fmt: skip
 def test_layers_without_rope(metadata, layers):
     assert [read(metadata, layer=i) is not None for i in range(len(layers))] == layers
@@ -133,6 +143,7 @@ def test_layers_without_rope(metadata, layers):
 
 @pytest.mark.parametrize(("architecture", "sections", "axes"), [
     ("qwen2vl", [16, 24, 24], [0] * 16 + [1] * 24 + [2] * 24),
+    ("glm4", [24, 20, 20, 0], [0] * 24 + [1] * 20 + [2] * 20),
     ("qwen3vl", [24, 20, 20, 0], [0, 1, 2] * 20 + [0] * 4),
 ])  # fmt: skip
 def test_sections(architecture, sections, axes):
@@ -182,6 +193,10 @@ def test_files(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize(("architecture", "keys"), [
     ("llama", {"rope_dimension_count": 128, "rope_freq_base": 5e5}),
+    ("qwen2", {"rope_freq_base": 1e6}),
+    ("qwen3", {"rope_freq_base": 1e6, "key_length": 128}),
+    ("qwen2moe", {"rope_freq_base": 1e6}),
+    ("qwen3moe", {"rope_freq_base": 1e6, "key_length": 128}),
     ("phi3", {"rope_freq_base": 2e4, "rope_dimension_count": 128}),
     ("minimax-m2", {"rope_freq_base": 5e6, "key_length": 128, "rope_dimension_count": 64}),
 ])  # fmt: skip
@@ -218,6 +233,7 @@ REFUSED = {
     "no width": (file_of("llama"), {}, "lacks 'llama.embedding_length'"),
     "a part of a whole": (with_heads("llama", rope__dimension_count=64), {}, "dimension_count'.=64"),
     "more than a head": (with_heads("qwen2", rope__dimension_count=256), {}, "more than the 128 values"),
+    "an odd width": (with_heads("qwen2", rope__dimension_count=63), {}, "odd"),
     "scaling": (with_heads("llama", rope__scaling__type="dynamic"), {}, "'dynamic' must be one of"),
     "no length": (PHI3, {}, "give seq_len="),
     "no factors": (with_heads("phi3", rope__scaling__type="longrope"), {}, "needs the tensors rope_factors_short"),
@@ -231,15 +247,19 @@ REFUSED = {
     "windows of unknown layers": (with_heads("qwen2", rope__freq_base_swa=1e6), {}, "does not know which layers"),
     "no pattern": ({key: value for key, value in GEMMA4.items() if not key.endswith("pattern")}, {"layer": 0}, "sliding_window_pattern'. must be an array"),
     "a layer too many": (with_heads("llama"), {"layer": 48}, "layer=48 is too large"),
+    "a negative layer": (with_heads("llama"), {"layer": -1}, "layer"),
     "sections that do not fit": (with_heads("qwen2vl", rope__dimension_sections=[16, 24, 16, 0]), {}, "add up to 64 pairs"),
     "no sections": (with_heads("qwen2vl"), {}, "dimension_sections'. is missing"),
     "sections of another architecture": (with_heads("llama", rope__dimension_sections=[32, 16, 16]), {}, "is not read"),
     "a multiplier of unknown meaning": (GPT_OSS | {"gpt-oss.rope.scaling.yarn_log_multiplier": 0.1}, {}, "no known meaning"),
+    "beta_fast": (GPT_OSS | {"gpt-oss.rope.scaling.yarn_beta_fast": 8.0}, {}, "not read by llama.cpp"),
     "attn_factor": (GPT_OSS | {"gpt-oss.rope.scaling.yarn_attn_factor": 2.0}, {}, "not read by llama.cpp"),
     "ALiBi": (with_heads("baichuan") | {"baichuan.block_count": 40}, {}, "ALiBi"),
     "other widths of layers": (with_heads("deci", attention__key_length=[64, 128]), {}, "give layer="),
     "factors of 0": (with_heads("llama") | {"rope_freqs.weight": [*DIVISORS[:63], 0.0]}, {}, r"\['rope_freqs.weight'\]\[63\] is 0, but must be finite and above 0"),
+    "yarn without its type": (with_heads("llama", rope__scaling__yarn_ext_factor=0.5), {}, "type 'linear'"),
     "another scaling of the base": (with_heads("hunyuan-dense", rope__scaling__alpha=50.0), {}, "scaling.alpha'. is unknown"),
+    "a base of text": (with_heads("llama", rope__freq_base="big"), {}, "rope.freq_base"),
 }  # fmt: skip
 
 

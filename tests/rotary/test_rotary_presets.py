@@ -57,13 +57,18 @@ def test_float32_frequencies(name):
 @wrong_calls("""
     presets.qwen2_vl_vision(82) | ValueError | head_dim=82 must be a multiple of 4, because each of 2 axes; give 84
     presets.flux((16, 56)) | ValueError | axes_dim must be 3 even numbers, one for each axis, not (16, 56)
+    presets.flux((16, 57, 55)) | ValueError | axes_dim[1]=57 must be a multiple of 2, because; pairs; give 58
     presets.qwen2_vl(64) | ValueError | mrope_section=(16, 24, 24) must be three numbers; add up to 32
     presets.gemma3(layer_type="full") | ValueError | layer_type must be 'full_attention' or; not 'full'
+    presets.qwen2_vl(127) | ValueError | head_dim=127 must be a multiple of 2
     presets.llama(7) | ValueError | head_dim=7 must be a multiple of 2, because values are rotated in pairs; give 8
+    presets.gpt_oss(7) | ValueError | head_dim=7 must be a multiple of 2, because values are rotated in pairs; give 8
     presets.gpt_oss(theta=0) | ValueError | theta must be a finite positive number, not 0
     presets.gpt_neox(partial_rotary_factor=3) | ValueError | partial_rotary_factor must be at most 1, not 3
     presets.ideogram4(mrope_section=(1, 2)) | ValueError | mrope_section=(1, 2) must be three numbers
+    presets.cosmos3(rope_axes_dim=(24, 20)) | ValueError | rope_axes_dim=(24, 20) must be three numbers; to 64
     presets.gpt_neox(30) | ValueError | head_dim=30 has 7 values to rotate (head_dim * 0.25, rounded down)
+    presets.gpt_neox(4) | ValueError | head_dim=4 has 1 values to rotate
     presets.ernie4_5_vl(mrope_section=(20, 24, 20)) | ValueError | must begin with two equal numbers
     presets.ideogram4(64) | ValueError | at most 10 pairs for each of h and w; over the 32 pairs of head_dim=64
     presets.cosmos(6) | ValueError | head_dim must be at least 12, not 6
@@ -81,9 +86,11 @@ def test_float32_frequencies(name):
     positions.mrope([(1, 2, 0)]) | ValueError | each size of a grid in tokens must be at least 1, not 0
     positions.mrope([(2, 1, 1)], time_step=1e30) | ValueError | time_step=1e+30 puts 2 frames beyond
     positions.mrope([(2, 1, 1)], start=2**63 - 1) | ValueError | start=9223372036854775807; put parts beyond
+    positions.mrope([(2, 1, 1)] * 3, time_step=2**61) | ValueError | time_step=2305843009213693952 put parts; smaller
     positions.grid([2**63 + 5]) | ValueError | axes has the coordinate 9223372036854775813
     positions.qwen2_vl_vision(3, 4) | ValueError | rows=3 must be a multiple of merge=2
     positions.cogview4(1, 3, sizes=(256,)) | ValueError | sizes must be two integers; not (256,)
+    positions.cogview4(1, 3, sizes=256) | ValueError | sizes must be two integers; not 256
 """)
 def test_bad_arguments(call, error, words):
     raises(call, error, words)

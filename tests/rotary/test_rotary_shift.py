@@ -130,8 +130,11 @@ def test_error_of_several_roundings(name, shifts, rng):
     pf.Rotary(16, scaling={"rope_type": "xpos"}).shift(x, 3) | ValueError | with rope_type='xpos', the norms of
     pf.Rotary(16).shift(x, [1, 2]) | ValueError | shape (2,), but must be one number, or; shape (10,)
     pf.Rotary(16).shift(x, [[1], [2], [3]]) | ValueError | offset; shape (3, 1),; (2, 10); (2, 1)
+    pf.Rotary(16).shift(x, "far") | TypeError | offset
     pf.Rotary(16).shift(x[..., :8], 3) | ValueError | keys has shape; but must have shape (.., length, 16)
+    pf.Rotary(16).shift(x, 3, out=x[:, :1]) | ValueError | out has shape
     pf.Rotary(16).shift(x[:, :, 1:], 3, out=x[:, :, :-1]) | ValueError | out and keys overlap
+    pf.presets.qwen2_vl(16, mrope_section=(2, 3, 3)).shift(x, [1, 2]) | ValueError | offset has shape
 """,
     "x",
 )

@@ -276,18 +276,27 @@ NOW, DAY, MONTH = np.datetime64("2026-01-01"), ["day"], ["day", "month"]
 
 @wrong_calls("""
     calendar([1.0, 2.0], MONTH) | TypeError | times; numbers; month; M8[s]; to_datetime
+    calendar(np.arange(3), MONTH) | TypeError | times; numbers; month
     calendar(np.arange(3).view("m8[s]"), MONTH) | TypeError | times; durations; month
     calendar("2026-01-01", MONTH) | TypeError | times; text
     calendar(np.array(["10000-01-01"], "M8[s]"), MONTH) | ValueError | times; 10000-01-01; 9999
     calendar(np.array(["0000-12-31", "2026-01-01"], "M8[D]"), MONTH) | ValueError | times; 0000-12-31; year 1
+    calendar(np.datetime64(2**62, "s"), MONTH) | ValueError | times; 9999
     calendar(np.datetime64(2**60, "W"), MONTH) | ValueError | times; 697286925986221051084800 seconds since 1970; 9999
     calendar(np.datetime64("9999-12-31T23:30"), DAY, timezone="Asia/Tokyo") | ValueError | times; 10000-01-01; 9999
     calendar(np.datetime64("0001-01-01T01"), DAY, timezone="America/New_York") | ValueError | times; 0000-12-31; year 1
     calendar(NOW, ["dya"]) | ValueError | cycles; 'dya'; 'day'; did you mean
+    calendar(NOW, ["day", "Month"]) | ValueError | cycles; 'Month'; did you mean 'month'
+    calendar(NOW, ["century"]) | ValueError | cycles; 'century'; 'quarter'
     calendar(NOW, []) | ValueError | cycles; at least one
     calendar(NOW, "day") | TypeError | cycles; 'day'; sequence
+    calendar(NOW, [86400]) | ValueError | cycles; 86400; 'week'
     calendar(NOW, DAY, timezone="Europe/Berln") | ValueError | timezone; 'Europe/Berln'; did you mean 'Europe/Berlin'
+    calendar(NOW, DAY, timezone="europe/belrin") | ValueError | timezone; did you mean 'Europe/Berlin'
+    calendar(NOW, DAY, timezone="Europe") | ValueError | timezone; 'Europe'
     calendar(NOW, DAY, timezone="../Berlin") | ValueError | timezone; '../Berlin'
+    calendar(NOW, DAY, timezone="+02:00") | ValueError | timezone; '+02:00'
+    calendar(NOW, DAY, timezone=2) | TypeError | timezone; key; 2
     calendar(NOW, DAY, timezone=UTC) | TypeError | timezone; key; timezone.utc
 """)
 def test_wrong_arguments(call, error, words):

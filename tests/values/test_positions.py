@@ -342,10 +342,17 @@ def test_bfloat16_positions_and_tables():
     E.encode(torch.tensor(True)) | TypeError | positions; bool
     E.encode(grad) | ValueError | requires gradients; detach
     E.locate(grad) | ValueError | requires gradients; detach
+    E.similarity(grad) | ValueError | requires gradients; detach
     E.encode(meta) | ValueError | meta; a tensor with values
+    E.locate(meta) | ValueError | meta; a tensor with values
+    E.similarity(meta) | ValueError | meta; a tensor with values
     pf.identify(meta) | ValueError | meta; a tensor with values
+    E.add_to(x) | TypeError | posenc_fast.torch.add_to
     E.add_to(x.numpy(), out=x) | TypeError | posenc_fast.torch.add_to
+    E.encode([1, 2, 3], out=x) | TypeError | posenc_fast.torch.encode
+    E.table(3, out=x) | TypeError | posenc_fast.torch.table
     E.table(3, out=x, dtype="f4") | TypeError | posenc_fast.torch.table
+    pf.Rotary(8).apply(x) | TypeError | posenc_fast.torch.rotate
     pf.Rotary(8).apply(x.numpy(), out=x) | TypeError | posenc_fast.torch.rotate
     pf.Rotary(8).apply_tables(x, *pf.Rotary(8).tables(3)) | TypeError | posenc_fast.torch.apply_rotary_pos_emb
     E.shift(x, 1) | TypeError | encoded.numpy(force=True)
@@ -362,11 +369,15 @@ def test_tensors_without_values_or_in_place_of_arrays(call, error, words):
 @wrong_calls("""
     pf.grid([3, 3], E) | ValueError | must have 1 item; [3, 3]; join
     E.locate(np.ones(8), low="0", high=20) | TypeError | low
+    E.locate(np.ones(8), low=[1, 2], high=20) | TypeError | low
     E.locate(np.ones(8), low=True, high=20) | TypeError | low
     E.encode([np.timedelta64(1, "s"), np.datetime64(1, "s")]) | TypeError | mixture
     E.encode(np.array([0, 10**15]).astype("M8[Y]")) | ValueError | seconds since 1970 do not fit in 64 bits
+    E.encode(np.array([0, 10**15]).astype("M8[M]")) | ValueError | seconds since 1970 do not fit in 64 bits
     E.encode(True) | TypeError | positions
+    E.encode(np.True_) | TypeError | positions
     E.encode(np.array([True])) | TypeError | positions
+    E.encode(np.array(1j)) | TypeError | positions
 """)
 @pytest.mark.usefixtures("backend")
 def test_wrong_arguments(call, error, words):
