@@ -234,7 +234,6 @@ def test_an_attention_factor_on_cosines_or_sines_alone(wrong, order, dtype):
 
 # ---- position tables ------------------------------------------------------------------------------------------------
 
-
 every_shape = pytest.mark.parametrize(("d", "layout", "shift"), [
     (32, "interleaved", 0),
     pytest.param(100, "concatenated", 0, marks=pytest.mark.slow),

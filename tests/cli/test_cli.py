@@ -182,7 +182,6 @@ def test_completion_errors(monkeypatch, capsys):
 
 # ---- signals and exit statuses --------------------------------------------------------------------------------------
 
-
 interruptible = pytest.mark.skipif(signal.getsignal(signal.SIGINT) is signal.SIG_IGN, reason="interrupts are ignored")
 
 

@@ -320,7 +320,6 @@ def test_precision_float32(axes, rng):
 
 # ---- shift, transition matrix, similarity -----------------------------------------------------------------------
 
-
 PAIRED = {
     "sinusoidal": lambda rng: pf.sinusoidal(12),
     "concatenated": lambda rng: pf.sinusoidal(12, layout="concatenated", functions=("cos", "-sin"), scale=-0.5),
@@ -435,7 +434,6 @@ def test_locate_rows_of_no_position():
 
 
 # ---- add_to -----------------------------------------------------------------------------------------------------
-
 
 DTYPES = {"float64": 4e-16, "float32": 2.4e-7, "float16": 2e-3, "bfloat16": 1.6e-2}
 

@@ -84,7 +84,6 @@ def test_start_and_step(start, step):
 
 # ---- memory -----------------------------------------------------------------------------------------------------
 
-
 MEMORY = {
     "contiguous": lambda x: x.copy(),
     "columns-of-wider-rows": lambda x: np.pad(x, [(0, 0), (0, 0), (4, 5)])[..., 4:-5],

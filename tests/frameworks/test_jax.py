@@ -63,7 +63,6 @@ def test_jax_arrays_in_functions_of_numpy(call, error, words):
 
 # ---- functions that jax compiles --------------------------------------------------------------------------------------
 
-
 ENCODING = pf.sinusoidal(8, base=50.0, scale=1.5)
 IMAGE = pf.join([pf.sinusoidal(4), pf.sinusoidal(4)])
 ROTARY, SECTIONS = pf.Rotary(8, base=50.0), pf.Rotary(8, sections=[2, 2])

@@ -93,7 +93,6 @@ def test_the_sine_of_midnight_is_zero(periods, unit):
 
 # ---- cycles of the calendar ---------------------------------------------------------------------------------------
 
-
 CYCLES = ["day", "week", "month", "quarter", "year"]
 KINDS = ["pandas", "polars", "pyarrow"]
 calendar = pf.presets.positions.calendar

@@ -232,7 +232,6 @@ def test_tensors(make, monkeypatch):
 
 # ---- grids ------------------------------------------------------------------------------------------------------
 
-
 GRIDS = {
     "mae": ([14, 14], lambda: presets.mae(64)),
     "praxis_2d": ([range(-5, 5), range(-4, 5)], lambda: presets.praxis_2d(64)),

@@ -402,7 +402,6 @@ def test_value(rotary):
 
 # ---- bad input --------------------------------------------------------------------------------------------------
 
-
 ROTARY, X, COS, ONES = pf.Rotary(8), np.ones((2, 3, 8), np.float32), np.ones((3, 4)), np.ones(4)
 LINEAR = {"rope_type": "linear", "factor": 2.0}
 LONGROPE = {"rope_type": "longrope", "long_factor": [1.0, 1.0], "original_max_position_embeddings": 9}

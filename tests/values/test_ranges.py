@@ -189,7 +189,6 @@ def test_integers_beyond_2_to_the_53_turns(frequency, start):
 
 # ---- millions of values -----------------------------------------------------------------------------------------
 
-
 needs_long_double = pytest.mark.skipif(
     np.finfo(np.longdouble).nmant < 63, reason="long double is no wider than double here"
 )
