@@ -37,6 +37,14 @@ def test_tables_that_are_not_finite(config, where, value):
         is_wrong(the_finding({"cos_cached": cos, "sin_cached": sin}, config), "values")
 
 
+def test_position_tables_that_are_not_finite():
+    pe = pf.positional_encoding(512, 128)
+    pe[200, 7] = np.inf
+    finding = the_finding({"pe": pe})
+    is_wrong(finding, "values", "200")
+    assert finding.first_position == 200
+
+
 def changed(where, value):
     frequencies = FREQUENCIES.copy()
     frequencies[where] = value
@@ -80,10 +88,13 @@ def test_frequencies(name, values, expected, words):
 
 @pytest.mark.parametrize(("rows", "verdict", "word"), [
     ([0], "right", ""),
+    ([0, 1], "right", ""),
+    ([200], "right", "row of zeros: 200"),
     ([1], "right", "row of zeros: 1"),
     (slice(500, None), "unknown", "12 rows of zeros: 500, 501, .*the last rows"),
     ([5, 200, 201], "wrong", "3 rows of zeros: 5, 200, 201"),
     (slice(1, None, 2), "wrong", "256 rows of zeros: 1, 3, "),
+    (slice(0, 200), "wrong", "200 rows of zeros: 0, 1, "),
 ], ids=str)  # fmt: skip
 def test_rows_of_zeros(rows, verdict, word):
     pe = pf.positional_encoding(512, 128, start=1)

@@ -255,8 +255,11 @@ WRONG = [
     (lambda p: pf.sinusoidal(63).encode(p), ENCODING, "shape", "63 columns"),
     (lambda p: ENCODING.encode(p + np.zeros(1)).T, ENCODING, "shape", "exchanged"),
     (lambda p: pf.Rotary(32).tables(p), ROTARY, "shape"),
+    (lambda p: np.full((len(p), 64), np.nan), ENCODING, "values"),
     (lambda x, p: np.nan * x, ROTARY, "values"),
     (_not_finite_from_9(ROTARY), ROTARY, "values", "values that are not finite, first at position 9; called as"),
+    (_not_finite_from_9(pf.Rotary(64, base=5e5)), ROTARY, "base",
+     "values that are not finite, first at position 9; called as"),
 ]
 # fmt: on
 
@@ -316,7 +319,9 @@ RANDOM = np.random.default_rng(3)
 UNKNOWN = [
     (lambda p: 1 / 0, ENCODING, "ZeroDivisionError: division by zero"),
     (lambda p: None, ENCODING, "the call returned None"),
+    (lambda p: "rows", ENCODING, "the call returned a value of type str"),
     (lambda p: np.array(["a", "b"]), ENCODING, "<U1"),
+    (lambda p: {}, ENCODING, "the call returned a value of type dict"),
     (lambda: 0, ENCODING, "takes 0 positional arguments"),
     (lambda p: ENCODING.encode(p)[None].T, ENCODING, "(64, 11, 1)"),
     (lambda p: ENCODING.encode(p) + RANDOM.normal(size=(len(p), 64)), ENCODING, "returned different values"),
@@ -326,6 +331,7 @@ UNKNOWN = [
     (lambda p: pf.fourier_features(FREQUENCIES).encode(p), None, "pass expected"),
     (lambda p: ENCODING.encode(np.asarray(p) + 1), None, "position 1"),
     (lambda p: 8 * ENCODING.encode(p), None, "multiplied by 8"),
+    (lambda p: 8 * pf.sinusoidal(64, base=5e5).encode(p), None, "multiplied by 8"),
 ]
 # fmt: on
 

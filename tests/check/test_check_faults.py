@@ -12,7 +12,7 @@ from posenc_fast._models.check.frequencies import judge_frequencies
 from posenc_fast._models.check.rotary_tables import judge_rotary_tables
 from posenc_fast._models.check.tables import judge_table
 from support.fuzzing import DTYPES
-from support.own_code import LLAMA3, YARN
+from support.own_code import LINEAR, LLAMA3, YARN
 
 HALVES = [name for name in ("bfloat16", "float16") if name in DTYPES]
 every_half = pytest.mark.parametrize("half", HALVES)
@@ -76,14 +76,23 @@ def without_scaling(rotary, scaling=None):
     return changed(rotary, scaling=scaling).frequencies
 
 
+def in_bfloat16(rotary):
+    """Return the frequencies of a Rotary as a formula in bfloat16 computes them: 1 / (1 / frequency), rounded twice."""
+    bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
+    return (1 / (1 / rotary.frequencies).astype(bfloat16).astype(np.float32)).astype(bfloat16)
+
+
 # keys: names of faults in frequencies. Values: (encodings, function that computes wrong frequencies for one of them,
 # expected fault, words of the finding).
 # fmt: off
 FREQUENCY_FAULTS = {
+    "computed in bfloat16": (ROTARIES, in_bfloat16, "rounded", ""),
     "base 20000": (ROTARIES, lambda rotary: rescaled(rotary, base=2e4), "base", "base 20000"),
+    "base 123456": (ROTARIES, lambda rotary: rescaled(rotary, base=123456.0), "base", "base 123456"),
     "unscaled": (SCALED, without_scaling, "scaling", "without the config's scaling"),
     "scaled twice": (SCALED, lambda rotary: rotary.frequencies**2 / without_scaling(rotary), "scaling", "twice"),
     "factor 32": (SCALED, lambda rotary: rescaled(rotary, factor=32.0), "scaling", "factor 32"),
+    "linear scaling": (PLAIN, lambda rotary: without_scaling(rotary, LINEAR), "scaling", ""),
     "llama3 scaling": (PLAIN, lambda rotary: without_scaling(rotary, LLAMA3), "scaling", ""),
     "reversed": (ROTARIES, lambda rotary: rescaled(rotary)[::-1], "layout", "in reverse order"),
     "even ones first": (ROTARIES, lambda rotary: np.concatenate([rescaled(rotary)[::2], rescaled(rotary)[1::2]]),

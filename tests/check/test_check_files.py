@@ -88,6 +88,7 @@ def test_report():
     right = Finding("b.0", "position table", "right", None, "same as mae")
     report = Report("there", (right, wrong))
     assert (report.ok, report.compared) == (False, 2)
+    assert repr(report) == "<Report: 1 right, 1 wrong, 0 unknown>"
     html = report._repr_html_()
     assert ("&lt;a&gt;" in html, "<a>" in html) == (True, False)
     # JSON cannot express infinity, so the report has null
@@ -212,13 +213,17 @@ def test_pickles_of_more_than_weights(kind, inside, capsys):
 
 
 @pytest.mark.slow
-def test_pickles_next_to_other_files(tmp_path):
+def test_pickles_next_to_other_files(tmp_path, capsys):
     """Pickled weights are read if the folder has no safer weight files. Audio filters in .npz are not weight files."""
     torch = optional("torch")
     torch.save({NAME.format(0): torch.from_numpy(FREQUENCIES).half()}, tmp_path / "pytorch_model.bin")
     np.savez(tmp_path / "mel_filters.npz", mel_80=np.ones((80, 201)))
     (tmp_path / "config.json").write_text(json.dumps(CONFIG))
     assert [finding.fault for finding in pf.check(tmp_path).findings] == ["rounded"]
+    index = tmp_path / "pytorch_model.bin.index.json"
+    index.write_text(json.dumps({"weight_map": {"a": "pytorch_model-00002-of-00002.bin"}}))
+    assert run("check", str(tmp_path)) == 2
+    assert "pytorch_model-00002-of-00002.bin', which does not exist" in capsys.readouterr().err
     assert pf.check(model(tmp_path)).ok
 
 

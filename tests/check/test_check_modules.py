@@ -153,6 +153,19 @@ def rows_of_frequencies(self, pos_seq, bsz=None):
 Returns = variant(lambda self, x: self.pe[:, self.skip : x.size(1) + self.skip])
 
 
+class Complex(nn.Module):
+    """A module of the original Llama, which looks up complex numbers."""
+
+    def __init__(self):
+        super().__init__()
+        w = 1 / 10000 ** (torch.arange(0, 64, 2).float() / 64)
+        angles = torch.outer(torch.arange(700).float(), w)
+        self.freqs_cis = torch.polar(torch.ones_like(angles), angles)
+
+    def forward(self, input_pos):
+        return self.freqs_cis[input_pos]
+
+
 def of_code(model, report):
     """Return the findings about values that a model computes, without findings about its buffers and parameters."""
     tensors = {name for name, _ in (*model.named_buffers(), *model.named_parameters())}
@@ -183,6 +196,9 @@ INTERLEAVED = pf.Rotary(64, layout="interleaved")
 RIGHT = {
     "adds": (Adds, pf.sinusoidal(64), True),
     "adds, tokens first": (functools.partial(Adds, batch_first=False), pf.sinusoidal(64), True),
+    "adds, x scaled": (functools.partial(Adds, x_scale=8.0), pf.sinusoidal(64), False),
+    "adds, wide": (functools.partial(Adds, 512, 5000), pf.sinusoidal(512), False),
+    "adds, not persistent": (functools.partial(Adds, persistent=False), pf.sinusoidal(64), False),
     # a module of WeNet, which returns the sum and the rows
     "adds and returns": (variant(lambda self, x: (Adds.forward(self, x), self.pe[:, : x.size(1)])), pf.sinusoidal(64), False),
     "returns": (Returns, pf.sinusoidal(64), False),
@@ -192,12 +208,16 @@ RIGHT = {
     "channels": (variant(lambda self, x: x + self.pe[0, : x.size(2)].T), pf.sinusoidal(64), False),
     "scaled": (ScaledPositions, pf.sinusoidal(64), False),
     "timestep": (Timestep, "ddpm", True),
+    "timestep, shift 0": (functools.partial(Timestep, below=32), "transformer_xl", False),
     "tables": (Tables, pf.Rotary(64), True),
+    "tables, other base": (functools.partial(Tables, base=5e5), pf.Rotary(64, base=5e5), False),
     "cached": (Cached, pf.Rotary(64), False),
     # a module of Transformer-XL, which returns rows, although its buffer is called inv_freq, as in modules with RoPE
     "rows of frequencies": (variant(rows_of_frequencies, Frequencies), "transformer_xl", False),
     "rotates": (Rotates, INTERLEAVED, True),
     "rotates, heads first": (functools.partial(Rotates, heads_first=True), INTERLEAVED, False),
+    "rotates, half": (functools.partial(Rotates, layout="half"), pf.Rotary(64), False),
+    "complex": (Complex, INTERLEAVED, False),
 }
 # fmt: on
 CASES = [pytest.param(*each[:2], marks=() if each[2] else pytest.mark.slow, id=name) for name, each in RIGHT.items()]

@@ -329,3 +329,15 @@ def test_sides_are_timed_alternately(long, before, runs, monkeypatch):
     # 132 calls take a millisecond, and 7 calls take 50 microseconds
     assert calls == estimates + ([("short", False)] * (132 + 7) + [("long", False)] * (before + 1)) * runs
     assert gc.isenabled()
+
+
+@pytest.mark.parametrize(
+    "encoding",
+    [pf.sinusoidal(1), pf.sinusoidal(8), pf.sinusoidal(7, odd="zero", scale=3.0, layout="concatenated"),
+     pf.Encoding([1.0, 0.3, 2.0], [0.25, 0.1, 0.5], [1.0, -2.0, 0.5])],
+    ids=repr,
+)  # fmt: skip
+def test_formula(encoding):
+    """The float64 formula of bench has the values of any encoding of one axis."""
+    table = _speed.formula(encoding, np.arange(50.0))
+    np.testing.assert_allclose(table, encoding.table(50, dtype=np.float64), rtol=0, atol=1e-13)

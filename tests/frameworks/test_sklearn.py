@@ -299,6 +299,7 @@ LATE = frame(time=np.array(["10000-01-01"], "M8[s]"))
 @wrong_calls("""
     fit(layout="woven") | ValueError | layout; 'woven'; 'interleaved'
     fit(periods=[]) | ValueError | periods; []
+    fit(periods=[86400, 0]) | ValueError | periods; positive; 0
     fit(periods=[86400], d_model=8) | ValueError | periods; d_model=8
     fit(periods=["day"]) | TypeError | X; numbers; day; to_datetime
     fit(periods="day") | ValueError | periods; 'day'; sequence

@@ -238,9 +238,12 @@ def test_far_ones_are_not_close(rng):
     far = pf.identify_rotary(cos=-pf.Rotary(64).tables(16)[0], sin=rng.uniform(-1, 1, (16, 32)))
     assert (bool(far), far.closest) == (False, None)
     assert far.error > 0.5
+    assert pf.identify_rotary(frequencies=5 + rng.random(32)).closest is None
     x = 100 * rng.normal(size=(16, 64))
-    near = pf.identify_rotary(x=x, turned=pf.Rotary(64).apply(x) + 1)
-    assert (bool(near), near.closest is None) == (False, False)
+    near = pf.Rotary(64).apply(x) + 1
+    assert not pf.identify_rotary(x=x, turned=near)
+    assert pf.identify_rotary(x=x, turned=near).closest is not None
+    assert pf.identify_rotary(x=x, turned=100 * rng.normal(size=x.shape)).closest is None
 
 
 @pytest.mark.parametrize("ml_dtypes", [True, False], ids=["ml_dtypes", "without"])

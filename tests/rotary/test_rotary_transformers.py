@@ -496,29 +496,47 @@ def test_every_rotary_class_is_compared(transformers, configs):
     assert {name for name in theirs - seen if not name.endswith("Attention")} == set()
 
 
-# ---- other files -----------------------------------------------------------------------------------------------------
+# ---- other spellings -------------------------------------------------------------------------------------------------
+
+
+def spellings(given):
+    """Yield variants of a config that occur in files: without some keys, and with keys of older versions."""
+    yield json.loads(json.dumps(given, default=str))
+    yield {key: value for key, value in given.items() if key != "head_dim"}
+    yield {key: value for key, value in given.items() if key != "rope_parameters"}
+    rope = given.get("rope_parameters")
+    if rope and not any(isinstance(value, dict) for value in rope.values()):
+        old = {key: value for key, value in given.items() if key != "rope_parameters"}
+        scaling = {key: value for key, value in rope.items() if key not in ("rope_theta", "partial_rotary_factor")}
+        top = {key: rope[key] for key in ("rope_theta", "partial_rotary_factor") if key in rope}
+        yield {**old, **top, "rope_scaling": None if scaling == {"rope_type": "default"} else scaling}
+        yield {**old, "rope_scaling": {"type": "linear", "factor": 2.0}, **top}
 
 
 LISTS = ("layer_types", "layers_block_type", "no_rope_layers", "layer_rope_theta", "per_layer_config")
 
 
 @pytest.mark.parametrize("model", sorted(set(models()) - set(REFUSED) - {"musicflamingo"}))
-def test_files_without_lists_of_layers(model, configs):
-    """from_config returns the same Rotary for each layer of a file and of the config that transformers reads from it.
+def test_spellings(model, configs):
+    """from_config returns the same Rotary for a file and for the config that transformers reads from it.
 
-    It may also reject the file.
+    It may also reject the file. Files without lists of layers have the same Rotary for each layer.
     """
-    given = default(configs, model, **NEEDED.get(model, {}))[0].to_dict() | {"model_type": model}
-    file, whole = {key: value for key, value in given.items() if key not in LISTS}, None
-    # transformers may reject the file with an error of any kind
-    with contextlib.suppress(Exception):
-        whole = configs[model].from_dict(dict(file)).to_dict() | {"model_type": model}
-    for layer in range(min(13, given.get("num_hidden_layers") or 0) if whole else 0):
-        try:
-            ours = pf.Rotary.from_config(file, layer=layer)
-        except ValueError:
-            continue
-        assert ours == pf.Rotary.from_config(whole, layer=layer), layer
+    config, _ = default(configs, model, **NEEDED.get(model, {}))
+    given = config.to_dict() | {"model_type": model}
+    files = [(file, [kind(label) for label in labels_of(model, config)]) for file in spellings(given)]
+    layers = [{"layer": layer} for layer in range(min(13, given.get("num_hidden_layers") or 0))]
+    for file, options in [*files, ({key: value for key, value in given.items() if key not in LISTS}, layers)]:
+        whole = None
+        # transformers may reject the file with an error of any kind
+        with contextlib.suppress(Exception):
+            whole = configs[model].from_dict(dict(file)).to_dict() | {"model_type": model}
+        for option in options if whole else ():
+            try:
+                ours = pf.Rotary.from_config(file, **option)
+            except ValueError:
+                continue
+            assert ours == pf.Rotary.from_config(whole, **option), (file, option)
 
 
 SCALINGS = [
@@ -540,20 +558,25 @@ FILES = [
     {"rope_scaling": {"type": "linear", "factor": 4.0}},
     {"rope_scaling": OLD_YARN},
     {"rope_scaling": {**OLD_YARN, "truncate": False}},
+    {"rope_scaling": OLD_YARN, "rope_theta": 5e5},
     {"rope_scaling": OLD_YARN, "original_max_position_embeddings": 2048},
     {"rope_scaling": {"rope_type": "yarn", **OLD_YARN, "beta_fast": 16, "attention_factor": 1.3}},
     {"rope_scaling": {"type": "mrope", "mrope_section": [8, 12, 12]}, "head_dim": 64},
     {"rope_parameters": NEW},
     {"rope_parameters": {**NEW, "partial_rotary_factor": 0.5}},
+    {"rope_parameters": NEW, "rope_theta": 5e5},
     {"rope_parameters": {"rope_type": "linear", "factor": 2.0}},
     {"rope_parameters": {"rope_type": "proportional", "rope_theta": 1e6, "partial_rotary_factor": 0.25}},
     {"rope_parameters": {"full_attention": NEW, "sliding_attention": {**NEW, "rope_type": "linear", "factor": 2.0}}},
     {"rope_parameters": {"sliding_attention": NEW}},
     {"rope_theta": 2e6, "rope_local_base_freq": 5e3, "rope_scaling": {"rope_type": "linear", "factor": 8.0}},
     {"global_rope_theta": 5e3},
+    {"local_rope_theta": 5e3},
     {"rotary_emb_base": 5e3},
+    {"rotary_embedding_base": 5e3},
     {"head_dim": None},
     {"head_dim": 48, "qk_rope_head_dim": 32, "kv_channels": 64},
+    {"rope_scaling": {"rope_type": "proportional"}},
     {"rope_parameters": {"full_attention": {"rope_type": "default"}, "sliding_attention": {"rope_type": "default"}}},
     {"rope_scaling": {**LONG, "original_max_position_embeddings": 1024}, "head_dim": 32},
 ]
@@ -611,15 +634,18 @@ SMALL = {
 }  # fmt: skip
 RUNNING = {
     "afmoe": ("AfmoeModel", {"num_dense_layers": 1}),
+    "cohere2": ("Cohere2Model", {}),
     "cohere2_moe": ("Cohere2MoeModel", {}),
     "dory": ("DoryModel", {"n_input_layers": 2, "n_output_layers": 2, "n_recurrent_loops": 1}),
     "exaone4": ("Exaone4Model", {}),
     "flint": ("FlintModel", {}),
     "granite_swa": ("GraniteSWAModel", {"layer_rope_theta": [1e4, 0, 0, 1e4] * 2}),
+    "kolibri1": ("Kolibri1Model", {}),
     "lara_mini": ("LaraMiniModel", {"linear_num_key_heads": 2, "linear_num_value_heads": 4}),
     "llama4": ("Llama4TextModel", {"intermediate_size_mlp": 32}),
     "muse_spark": ("MuseSparkTextModel", {}),
     "qwen3_next": ("Qwen3NextModel", {"linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 8, "linear_value_head_dim": 8}),
+    "smollm3": ("SmolLM3Model", {}),
 }  # fmt: skip
 
 
