@@ -163,6 +163,7 @@ def test_all_pairs_determine_the_base():
     frequencies = 777.0**-exponents
     frequencies[1] *= 1.0001
     assert 777.0 in _bases(frequencies, 1e-4 * frequencies, exponents)
+    assert [*_bases(frequencies[:1], frequencies[:1], exponents[:1])] == []
 
 
 def test_simple_encodings_are_preferred():
