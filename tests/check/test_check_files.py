@@ -356,6 +356,10 @@ def test_tables_of_zeros_take_their_own_memory(tmp_path):
 
 
 def test_tensors_too_large_to_read_are_unknown(tmp_path):
+    """The verdict of a tensor above the limit of 1 GiB is "unknown".
+
+    The test file is sparse, so it takes little space on the disk.
+    """
     path = tmp_path / "pe.npy"
     rows = 2**30 // 256
     with path.open("wb") as file:

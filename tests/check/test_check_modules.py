@@ -268,10 +268,14 @@ def test_modules_in_other_types(name, dtype):
 # fmt: off
 FAULTS = {
     "one row too far": (functools.partial(Adds, skip=1), pf.sinusoidal(64), "start", True),
+    "tokens first": (functools.partial(Adds, skip=1, batch_first=False), pf.sinusoidal(64), "start", True),
+    "returns one row too far": (functools.partial(Returns, skip=1), pf.sinusoidal(64), "start", True),
     "positions from 1": (functools.partial(Adds, first=1), pf.sinusoidal(64), "start", False),
+    "scaled rows": (functools.partial(Adds, scale=8.0), pf.sinusoidal(64), "amplitude", True),
     "a learnt factor": (functools.partial(ScaledPositions, alpha=0.9), pf.sinusoidal(64), "amplitude", True),
     "d/2 below": (functools.partial(Timestep, below=31), pf.sinusoidal(64, layout="concatenated"), "exponent", False),
     "positions in bfloat16": (functools.partial(Tables, halves=torch.bfloat16), pf.Rotary(64), "rounded", True),
+    "positions in float16": (functools.partial(Tables, halves=torch.float16), pf.Rotary(64), "rounded", False),
     "other base": (functools.partial(Tables, base=5e5), pf.Rotary(64), "base", False),
     "rotates one too far": (functools.partial(Rotates, skip=1, layout="half"), pf.Rotary(64), "start", True),
     "other layout": (Rotates, pf.Rotary(64), "layout", False),

@@ -76,7 +76,10 @@ def test_denominators_of_exponents(denominator, kind):
 
 @pytest.mark.slow
 def test_every_class_of_transformers():
-    """Neither buffers of rotary classes nor frequencies of `Rotary` are wrong, compared with the default configs."""
+    """No buffer of a rotary class of transformers is wrong, compared with the default config of its model.
+
+    The float32 frequencies that `Rotary` computes from these configs are not wrong either.
+    """
     transformers = optional("transformers")
     from rotary import test_rotary_transformers as classes
 

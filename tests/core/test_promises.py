@@ -129,6 +129,20 @@ FRAMEWORK = pf.sinusoidal(64, frequencies=SINGLE)
 
 
 @pytest.mark.parametrize(("first", "rows"), [(0, 4096), (10**6, 64)])
+def test_float32_frameworks(first, rows):
+    got = FRAMEWORK.table(rows, start=first, precision="float32")
+    positions = np.arange(first, first + rows, dtype=np.float32)
+    np.testing.assert_array_equal(FRAMEWORK.encode(positions, precision="float32"), got)
+    np.testing.assert_array_equal(FRAMEWORK.add_to(np.zeros_like(got), start=first, precision="float32"), got)
+    angles = (positions[:, None] * SINGLE).astype(np.float64)
+    for trig, columns in ((np.sin, got[:, 0::2]), (np.cos, got[:, 1::2])):
+        expected = trig(angles).astype(np.float32)
+        assert (np.abs(columns - expected) <= np.spacing(np.abs(expected))).all()
+    if first:
+        assert np.abs(got - FRAMEWORK.table(rows, start=first)).max() > 1e-3
+
+
+@pytest.mark.parametrize(("first", "rows"), [(0, 4096), (10**6, 64)])
 def test_float32_mode_equals_torch(first, rows):
     torch = optional("torch")
     got = FRAMEWORK.table(rows, start=first, precision="float32")

@@ -462,7 +462,6 @@ def adding(d_model=8, **options):
     pt.table(E, 3, out=X[0, :1].expand(3, 8)) | ValueError | out has strides (0, 1), so several values share memory
     pt.table(E, 3, out=X.flatten().as_strided((3, 8), (1, 1))) | ValueError | out has strides (1, 1)
     pt.table(E, 3, out=X.flatten().as_strided((3, 8), (4, 1))) | ValueError | out has strides (4, 1)
-    pt.grid([GRAD[0, 0], 3], PIXELS.encoding, out=X) | ValueError | out; axes[0] requires gradients
     pt.encode(E, [1.0]) | TypeError | positions; list
     pt.encode(E, GRAD[0, 0], out=X[0]) | ValueError | positions; gradients; out
     pt.add_to(E, META) | ValueError | x; meta; x.cpu()

@@ -110,7 +110,6 @@ def called(x=X, cos=COS, sin=COS, ids=None, **options):
     called(ids=[[0, 1, 2]] * 3) | ValueError | position_ids; (3, 3); (2, 3, 5, 8)
     called(ids=[0.0, 1.0, 2.0]) | TypeError | position_ids; float32; integers
     called(ids=[True, False, True]) | TypeError | position_ids; bool
-    pt.rotary_embedding(X, COS, COS, torch.arange(3).to_sparse()) | (TypeError, ValueError) | position_ids
     pt.rotary_embedding(X, COS, COS, [0, 1, 2]) | TypeError | position_ids; list
     called(cos=COS[None], sin=COS[None], ids=[0, 1, 2]) | ValueError | cos; (1, 3, 4); position_ids; (n, 4)
     pt.rotary_embedding(X, COS, COS, None, True) | TypeError | positional

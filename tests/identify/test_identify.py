@@ -267,7 +267,10 @@ def test_grids(name, axes, build, dtype):
     ids=["unknown", "usual", "interpolated", "larger"],
 )
 def test_grids_of_diffusers(side, options):
-    """Coordinates have steps below 1, as in Stable Diffusion 3 and PixArt: 1/2, 2/3, or 1/3, which is not identified."""
+    """Identify grids whose coordinates have steps below 1, as in Stable Diffusion 3 and PixArt.
+
+    Steps of 1/2 and 2/3 are identified, but not steps of 1/3.
+    """
     encoding = presets.diffusers_2d(32, side, **options)
     found = pf.identify(pf.grid([side, side], encoding).reshape(1, -1, 32))
     if options == {"base_size": 8}:

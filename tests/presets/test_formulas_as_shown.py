@@ -19,8 +19,8 @@ PLACES = {"pi": np.pi, "sqrt": np.sqrt, "exp": np.exp, "log": np.log, "ceil": np
 PLACES |= {"linspace": lambda first, last, count: np.linspace(first, last, int(count))}
 WEIGHTS = np.random.default_rng(20).normal(size=5)
 SLIDING = [{}, {"layer_type": "sliding_attention"}]
-# keys: presets. Values: arguments of calls. Each formula of a preset gives the frequencies of one of these calls. Other
-# presets are called like in `preset_formulas`, or with 24 columns.
+# keys: presets. Values: arguments of calls. Each formula of a preset gives the frequencies of one of these calls. Tests
+# call other presets with the arguments in `WITH_ARGUMENTS`, or with 24 columns.
 CALLS = {
     **{name: [{"weights": WEIGHTS}] for name in RECORDED},
     **{name: [{"factor": 1.0}] for name in presets.names() if "divided by factor" in FACTS[name].frequency},

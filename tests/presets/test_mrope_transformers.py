@@ -184,9 +184,14 @@ def compare(model, ids, mask, images, videos, seconds, sounds, scenes, masked):
 @pytest.mark.parametrize("model", MODELS)
 def test_random_layouts(model, count):
     rng = np.random.default_rng([SEED, *model.encode()])
-    for _ in range(count):
-        ids, mask, *others = layout(rng, model)
-        compare(model, ids, mask, *others, masked=bool(rng.integers(4)) or not mask.all())
+    for i in range(count):
+        *arguments, scenes = layout(rng, model)
+        masked = bool(rng.integers(4)) or not arguments[1].all()
+        try:
+            compare(model, *arguments, scenes, masked)
+        except BaseException:
+            print(f"layout {i} of {model}")
+            raise
 
 
 def test_every_model_that_counts_so_is_known():

@@ -12,7 +12,7 @@ import pytest
 
 import posenc_fast as pf
 from posenc_fast import presets
-from posenc_fast.presets import _other_names
+from posenc_fast.presets import _other_names, _registry
 from posenc_fast.presets._families import FAMILIES
 from posenc_fast.presets._registry import FACTS
 from support.checkout import checkout
@@ -151,12 +151,18 @@ def test_facts_are_those_of_the_function(family):
         assert facts.build is build is getattr(presets, name)
         # users see presets.__all__, and type checkers read the __all__ of each module
         assert name in {*presets.__all__} & {*sys.modules[build.__module__].__all__}, name
+        assert all((facts.source, facts.frequency, facts.layout, facts.positions, facts.odd)), name
+        assert facts.differs or facts.axes != "1", name
+        parameters = list(inspect.signature(build).parameters.values())
+        assert not facts.by_width or all(p.default is not p.empty for p in parameters[1:]), name
         document = inspect.getdoc(build)
         for section in ("Parameters", "Returns", "Raises", "Notes", "References"):
             assert f"\n{section}\n{'-' * len(section)}\n" in document, name
-        assert (f"differs from {facts.original}: " in " ".join(document.split())) == bool(facts.differs), name
-        for parameter in inspect.signature(build).parameters:
-            assert re.search(rf"^(\w+, )*{parameter}(, \w+)* : ", document, re.MULTILINE), name
+        words = " ".join(document.split())
+        assert (f"differs from {facts.original}: " in words) == bool(facts.differs), name
+        assert ("the same function in: " in words) == bool(facts.also), name
+        for parameter in parameters:
+            assert re.search(rf"^(\w+, )*{parameter.name}(, \w+)* : ", document, re.MULTILINE), name
 
 
 @pytest.mark.parametrize("name", sorted(name for name in presets.names() if FACTS[name].by_width))
@@ -203,9 +209,11 @@ def test_other_names_lead_to_presets():
 
 
 def test_search():
+    for words in ("stable diffusion", "stable-diffusion"):
+        assert "diffusers_timesteps" in presets.search(words)
     for words in ("qwen2-vl", "multimodal", "mrope"):
         assert "qwen2_vl" in presets.search(words)
-    assert "diffusers_timesteps" in presets.search("stable", "DIFFUSION") == presets.search("Stable-  Diffusion")
+    assert presets.search("stable", "DIFFUSION") == presets.search("Stable  Diffusion")
     assert presets.search("pytorch tutorial")[0] == "annotated_transformer"
     assert {name for name in presets.names() if FACTS[name].rotary} < set(presets.search("rotary"))
     assert presets.search("whisper", "flux2") == presets.search("§") == ()
@@ -213,8 +221,9 @@ def test_search():
     # search also finds words in the titles of families, and ignores case, points and hyphens
     assert {"ddpm", "edm", "flux", "wan", "diffusers_timesteps"} < set(presets.search("diffusion"))
     assert presets.search("Llama-3.1") == presets.search("llama 3.1") == presets.search("llama3.1") == ("llama3",)
-    with pytest.raises(ValueError, match="words is empty"):
-        presets.search(" ", "")
+    for words in ((), ("",), (" ", "")):
+        with pytest.raises(ValueError, match="words is empty"):
+            presets.search(*words)
     with pytest.raises(TypeError, match="words must be strings, not 3"):
         presets.search("whisper", 3)
 
@@ -251,8 +260,12 @@ def test_unknown_names(name, words):
 
 
 def test_names_that_are_refused():
+    with pytest.raises(ValueError, match="'flux' is a Rotary, not an Encoding"):
+        _registry.encoding_preset("flux")
     with pytest.raises(TypeError, match="name must be a string, not 7"):
         presets.get(7)
+    with pytest.raises(AttributeError, match="no preset ''; posenc_fast"):
+        presets.get("")
     with pytest.raises(AttributeError, match="no attribute '_nothing'"):
         presets._nothing  # noqa: B018
 

@@ -65,6 +65,7 @@ RIGHT = {
     "torchtune, Gemma": ({"_component_": "torchtune.models.gemma.gemma", **TUNE, "head_dim": 256}, {}, original(256, base=5e5)),
     "litgpt": (LIT, {}, pf.Rotary(128, base=5e5, scaling={**LLAMA3, "factor": 8.0})),
     "litgpt, a part": (PYTHIA, {}, pf.Rotary(64, rotary_dim=16)),
+    # vars() of litgpt's Config contains rope_n_elem, which litgpt's files do not contain
     "litgpt, with its own count": ({**PYTHIA, "rope_n_elem": 16}, {}, pf.Rotary(64, rotary_dim=16)),
     "litgpt, condensed": ({**PYTHIA, "rope_condense_ratio": 8}, {}, pf.Rotary(64, rotary_dim=16, scaling={"rope_type": "linear", "factor": 8.0})),
     "litgpt, local": (GEMMA, {"layer": 0}, pf.Rotary(256)),

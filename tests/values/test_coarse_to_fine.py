@@ -1,4 +1,4 @@
-"""Compare `coarse_to_fine`, which enables frequencies one after another, with the program of Nerfies."""
+"""Compare `coarse_to_fine`, which enables frequencies one after another, with the programs of BARF and Nerfies."""
 
 from __future__ import annotations
 

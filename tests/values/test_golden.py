@@ -14,6 +14,7 @@ import posenc_fast as pf
 GOLDEN = Path(__file__).parents[1] / "golden"
 ENTRIES = json.loads((GOLDEN / "golden.json").read_text(encoding="utf-8"))["parametrised"]
 PHASE_AND_SIGN = {"sin": (0.0, 1.0), "cos": (0.25, 1.0), "-sin": (0.0, -1.0), "-cos": (0.25, -1.0)}
+KNOWN = {"order", "funcs", "axes", "width", "fit", "scale", "zero_rows", "include_input", "mix", "unpaired"}
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +61,7 @@ def encoding_of(entry, arrays, ndim):
 @pytest.mark.parametrize("entry", ENTRIES, ids=[f"{entry['key']} {entry['name']}" for entry in ENTRIES])
 def test_published_output(entry, arrays):
     args = entry["args"]
+    assert set(args) <= KNOWN
     expected, positions = arrays[entry["key"]], arrays[entry["key"] + "X"].astype(np.float64)
     ndim = 1 if positions.ndim == 1 else positions.shape[1]
     encoding = encoding_of(entry, arrays, ndim)
@@ -71,3 +73,8 @@ def test_published_output(entry, arrays):
     tolerance = 2e-6 + 2.4e-7 * angle if entry["dtype"] == "float32" else 1e-12 * max(1.0, angle)
     assert got.size == expected.size
     np.testing.assert_allclose(got.reshape(expected.shape), expected, rtol=0, atol=tolerance)
+
+
+def test_every_output_is_covered(arrays):
+    assert len({entry["key"] for entry in ENTRIES}) == 155
+    assert all(arrays[entry["key"]].dtype.name == entry["dtype"] for entry in ENTRIES)
