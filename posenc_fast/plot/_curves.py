@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from .._core.encoding.rows import encode
 from .._core.encoding.value import Encoding
@@ -254,7 +254,6 @@ def frequencies(
     curve(axes, pairs, old[pairs] / new[pairs], name if label is None else label, title, marker=".", markersize=4)
     axes.set_yscale("log", base=2)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.yaxis.set_minor_locator(NullLocator())
     axes.set(xlabel="pair", ylabel="times slower")
     if axes.get_legend():
         # the lower right is free, because scalings slow the last pairs the most
