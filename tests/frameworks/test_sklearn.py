@@ -309,6 +309,7 @@ LATE = frame(time=np.array(["10000-01-01"], "M8[s]"))
     fit(frame(time=times(), text=list("abcde"))) | TypeError | X['text']; pandas.to_datetime
     fit(frame(kind=pd.Categorical([1, 2]))) | TypeError | X['kind']; category
     fit(frame(age=[1.0, np.inf])) | ValueError | X['age']; infinity
+    fit(frame(age=np.zeros(0))) | ValueError | 0 sample(s); required by PositionalEncoder
     fit(NAMED[[]]) | ValueError | X; no columns
     fit(TIME, periods=["month"]).transform(LATE) | ValueError | X['time']; 10000-01-01; 9999
     zone_lost("pandas", ["day"]) | ValueError | X['time'] has no time zone, but had a time zone; tz_localize
@@ -319,6 +320,7 @@ LATE = frame(time=np.array(["10000-01-01"], "M8[s]"))
     fit(d_model=1).inverse_transform([[1]]) | ValueError | 'x0'; cannot be recovered; d_model of at least 2
     fit([[np.nan]], d_model=2).inverse_transform([[0, 1]]) | ValueError | 'x0'; missing
     fit(TIME) | ValueError | periods is missing, but X['time']; 'day'; '24h'
+    fit(TIME.to_numpy()) | ValueError | periods is missing, but X has timestamps; 'day'; '24h'
     fit(frame(time=range(5))).transform(TIME) | ValueError | periods is missing, but X['time']; 'day'; '24h'
     fit(ZONE, periods=[0.5, 24]) | ValueError | periods has ; without a unit, but X['time']; 'day'; '24h'
     back([[0, 1, 1, 0], [0, 0, 1, 0]], layout="concatenated") | ValueError | row 1 of X is 0 in 't_week_sin'
